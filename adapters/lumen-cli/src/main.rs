@@ -1,0 +1,3 @@
+//! The `lumen` command.
+
+fn main() {}

@@ -1,0 +1,68 @@
+//! Every bound in one place, with the memory it costs at worst.
+
+use core::time::Duration;
+
+/// Bytes a port reads at a time. Worst case: one such block a port.
+pub const READ_CHUNK: usize = 64 * 1024;
+
+/// The largest message taken from a peer, in bytes of payload or line. Worst case: twice this while one
+/// partial message grows, on each port.
+pub const MAX_MESSAGE: usize = 64 * 1024 * 1024;
+
+/// The largest line sent to a server that speaks JSON: servers built on the TypeScript SDK die on a line above
+/// 10 MiB. Costs no memory.
+pub const MAX_LINE_TO_SERVER: usize = 10 * 1024 * 1024 - 1;
+
+/// The most bytes of one oversize message that are skipped before its port is closed. Costs no memory: what
+/// is skipped is scanned for its id and dropped.
+pub const MAX_SKIP: u64 = 1024 * 1024 * 1024;
+
+/// Bytes queued for one port before the other side is no longer read. Worst case: this, plus one message,
+/// plus what one [`READ_CHUNK`] decodes to.
+pub const MAX_QUEUE: usize = 1024 * 1024;
+
+/// Bytes of messages kept for a second start until the first real answer. Worst case: this plus one message.
+pub const MAX_KEPT: usize = 1024 * 1024;
+
+/// Messages shorter than this are copied out of a read block; a slice would pin the whole block.
+pub const COPY_BELOW: usize = 4 * 1024;
+
+/// Bytes of ids remembered for requests in flight on one relay. One more is answered with an error.
+pub const MAX_OWED: usize = 4 * 1024 * 1024;
+
+/// The longest id token taken, in bytes as spelled. A longer one is refused.
+pub const MAX_ID: usize = 1024;
+
+/// Bytes of a noise line or other foreign text that are kept for a log.
+pub const MAX_EXCERPT: usize = 256;
+
+/// Events that wait for the owner before further ones are only counted.
+pub const MAX_EVENTS: usize = 1024;
+
+/// The deepest nesting of arrays and objects in a JSON text. Worst case: one bit a level.
+pub const MAX_DEPTH: usize = 1024;
+
+/// How long an opening probe holds messages back for its ACK.
+pub const PROBE_TIMEOUT: Duration = Duration::from_millis(500);
+
+/// How long a probed server may leave the first request unanswered before it is started again without a probe.
+pub const PROBED_ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// How long a server may leave the first request unanswered before the session is given up.
+pub const START_TIMEOUT: Duration = Duration::from_secs(120);
+
+/// How long a server is kept after the client closed its input while answers are owed.
+pub const EOF_GRACE: Duration = Duration::from_secs(30);
+
+/// How long a server is given after its input was closed, and again after SIGTERM.
+pub const STOP_STEP: Duration = Duration::from_secs(2);
+
+/// How long a server is given after SIGTERM when we were told to end ourselves; an SDK above us gives 2 s.
+pub const TERMINATE_STEP: Duration = Duration::from_millis(1500);
+
+/// How long the output of a server that has exited may stay open before it counts as ended: something it
+/// started may have inherited it.
+pub const DRAIN_TIMEOUT: Duration = Duration::from_millis(500);
+
+/// How long requests are still read and answered with an error after the server is gone for good.
+pub const LINGER: Duration = Duration::from_millis(300);

@@ -1,0 +1,17 @@
+//! MCP transports as pure state machines: they consume and emit bytes, and know no clock, no I/O, no threads
+//! and no async.
+#![no_std]
+
+#[cfg(feature = "alloc")]
+extern crate alloc;
+#[cfg(test)]
+extern crate std;
+
+mod base;
+pub mod frame;
+pub mod varint;
+
+#[cfg(feature = "alloc")]
+pub mod jsonrpc;
+
+pub use base::*;
