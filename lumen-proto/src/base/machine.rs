@@ -17,6 +17,8 @@ pub enum Input<'a> {
     Eof(Port),
     /// Nothing more can be delivered on this port (a write failed). Sent at most once; reading may go on.
     Lost(Port),
+    /// All output of this port is written and its writing half is closed, after [`Transmit::Finish`].
+    Finished(Port),
     /// What became of the process or connection behind a port the machine had asked to `Spawn`.
     Child(Port, ChildEvent),
 }
@@ -29,6 +31,7 @@ impl Input<'_> {
             | Self::Data(port, _)
             | Self::Eof(port)
             | Self::Lost(port)
+            | Self::Finished(port)
             | Self::Child(port, _) => port,
         }
     }
