@@ -1,1 +1,26 @@
-//! lumen-os.
+//! What lumen's adapters need of a Unix system, without a runtime: child processes that end with their whole
+//! tree, the process's own standard streams, sockets, and a clock.
+//!
+//! Everything here hands out descriptors that answer "would block" instead of blocking; a binding turns them
+//! into its runtime's own types, or polls them. Nothing here starts a thread or waits for a peer, except
+//! [`connect_unix`] and [`connect_tcp`], which wait up to [`CONNECT_TIMEOUT`], and [`Process::end`], which waits
+//! for the kernel to bury a process that it has just killed.
+//!
+//! Built and tested on Linux (pidfds, `/proc`).
+
+mod child;
+mod clock;
+mod command;
+mod error;
+mod socket;
+mod stderr;
+pub mod stdio;
+
+pub use child::{Child, Process, spawn};
+pub use clock::Clock;
+pub use command::{CommandSpec, LineFn, Stderr, Target};
+pub use error::{ConnectError, SpawnError};
+pub use socket::{
+    CONNECT_TIMEOUT, MAX_UNIX_PATH, connect_tcp, connect_unix, recv, send, shutdown_write, stream_from,
+};
+pub use stderr::{Drained, MAX_STDERR_LINE, MAX_STDERR_TAIL, StderrDrain, StderrTail};
