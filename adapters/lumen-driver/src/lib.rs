@@ -5,5 +5,7 @@
 //! completion interface (a ring) maps to that one to one.
 
 mod pump;
+#[cfg(test)]
+mod toy;
 
 pub use pump::{Counters, Done, Op, Outcome, Pump, TURN_FRAMES, WRITE_GATHER};

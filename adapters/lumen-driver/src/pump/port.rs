@@ -158,6 +158,11 @@ impl State {
         [self.opening, self.reading, self.writing, self.finishing, close].map(usize::from).iter().sum()
     }
 
+    #[cfg(test)]
+    pub(super) fn capacity(&self) -> usize {
+        self.buffer.capacity()
+    }
+
     fn reset_buffer(&mut self) {
         self.written = 0;
         self.buffer.clear();
