@@ -1,1 +1,191 @@
-//! Tests.
+//! Real processes: what they are given, how they end, and what they leave behind.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::time::Duration;
+
+use lumen_proto::OpenErrorKind;
+use rustix::event::{PollFd, PollFlags, poll};
+
+use super::*;
+
+fn sh(script: &str) -> CommandSpec {
+    CommandSpec::new("/bin/sh").args(["-c", script, "sh"]).stderr(Stderr::Ignore)
+}
+
+fn wait_for(fd: impl AsFd, events: PollFlags) {
+    poll(&mut [PollFd::new(&fd, events)], None).unwrap();
+}
+
+fn read_until(fd: &OwnedFd, is_enough: impl Fn(&[u8]) -> bool) -> Vec<u8> {
+    let mut all = Vec::new();
+    let mut buf = [0; 4096];
+    while !is_enough(&all) {
+        match rustix::io::read(fd, &mut buf) {
+            Ok(0) => break,
+            Ok(len) => all.extend_from_slice(&buf[..len]),
+            Err(Errno::AGAIN) => wait_for(fd, PollFlags::IN),
+            Err(errno) => panic!("{errno}"),
+        }
+    }
+    all
+}
+
+fn read_all(fd: &OwnedFd) -> Vec<u8> {
+    read_until(fd, |_| false)
+}
+
+/// Follows a process that is not ours, by the number it printed.
+fn follow(fd: &OwnedFd) -> OwnedFd {
+    let line = read_until(fd, |bytes| bytes.ends_with(b"\n"));
+    let pid: i32 = String::from_utf8(line).unwrap().trim().parse().unwrap();
+    pidfd_open(Pid::from_raw(pid).unwrap(), PidfdFlags::empty()).unwrap()
+}
+
+#[test]
+fn arguments_arrive_exactly() {
+    let args = ["a b", "", "\"q'", "$HOME `id` $(id)", "*", "\\n", "é—漢😀", "--", "-x", "a\nb"];
+    let child = spawn(&sh("printf '%s\\0' \"$@\"").args(args)).unwrap();
+    let expected: String = args.iter().map(|arg| format!("{arg}\0")).collect();
+    assert_eq!(String::from_utf8(read_all(&child.stdout)).unwrap(), expected);
+}
+
+#[test]
+fn environment_is_inherited_overridden_empty_or_cleared() {
+    let script = "printf '%s|' \"${CARGO_MANIFEST_DIR-unset}\" \"${LUMEN_A-unset}\" \"${LUMEN_B-unset}\"";
+    let run = |spec: CommandSpec| String::from_utf8(read_all(&spawn(&spec).unwrap().stdout)).unwrap();
+    let inherited = std::env::var("CARGO_MANIFEST_DIR").unwrap();
+    assert_eq!(run(sh(script)), format!("{inherited}|unset|unset|"));
+    let set = sh(script).env("LUMEN_A", "").env("LUMEN_B", "x y$z");
+    assert_eq!(run(set), format!("{inherited}||x y$z|"));
+    let replaced = sh(script).env("CARGO_MANIFEST_DIR", "other");
+    assert_eq!(run(replaced), "other|unset|unset|");
+    let cleared = sh(script).env_clear().env("LUMEN_A", "1");
+    assert_eq!(run(cleared), "unset|1|unset|");
+}
+
+#[test]
+fn working_directory_is_where_the_child_starts() {
+    let child = spawn(&sh("pwd").cwd("/")).unwrap();
+    assert_eq!(read_all(&child.stdout), b"/\n");
+}
+
+#[test]
+fn what_is_missing_is_named() {
+    let missing = spawn(&CommandSpec::new("no-such-program-of-lumen")).unwrap_err();
+    assert!(matches!(missing, SpawnError::ProgramNotFound { .. }), "{missing}");
+    assert_eq!(missing.open_error().kind, OpenErrorKind::NotFound);
+
+    let cwd = spawn(&CommandSpec::new("/bin/sh").cwd("/no/such/dir")).unwrap_err();
+    assert!(matches!(cwd, SpawnError::CwdNotFound { .. }), "{cwd}");
+    assert!(cwd.to_string().contains("/no/such/dir"), "{cwd}");
+    assert_eq!(cwd.open_error().kind, OpenErrorKind::NotFound);
+
+    let dir = std::env::temp_dir().join(format!("lumen-os-{}-script", std::process::id()));
+    fs::create_dir_all(&dir).unwrap();
+    let script = dir.join("script");
+    fs::write(&script, "#!/no/such/interpreter\n").unwrap();
+    let denied = spawn(&CommandSpec::new(&script)).unwrap_err();
+    assert_eq!(denied.open_error().kind, OpenErrorKind::PermissionDenied, "{denied}");
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+    for spec in [CommandSpec::new(&script), CommandSpec::new("./script").cwd(&dir)] {
+        let interpreter = spawn(&spec).unwrap_err();
+        assert!(matches!(interpreter, SpawnError::InterpreterNotFound { .. }), "{interpreter}");
+    }
+    fs::remove_dir_all(&dir).unwrap();
+
+    let nul = spawn(&CommandSpec::new("/bin/sh").arg("a\0b")).unwrap_err();
+    assert!(matches!(nul, SpawnError::Refused { .. }), "{nul}");
+}
+
+#[test]
+fn exit_is_seen_before_it_is_buried_and_after() {
+    let mut process = spawn(&sh("exit 7")).unwrap().process;
+    wait_for(&process, PollFlags::IN);
+    assert_eq!(process.try_exit(), Some(Exit::Code(7)));
+    assert_eq!(process.try_exit(), Some(Exit::Code(7)), "looking must not bury it");
+    assert_eq!(process.end(), Exit::Code(7));
+    assert_eq!(process.end(), Exit::Code(7));
+    assert_eq!(process.try_exit(), Some(Exit::Code(7)));
+    process.signal(Signal::Terminate);
+}
+
+#[test]
+fn running_child_has_no_exit_and_obeys_a_signal() {
+    let mut process = spawn(&sh("exec sleep 1000")).unwrap().process;
+    assert_eq!(process.try_exit(), None);
+    process.signal(Signal::Terminate);
+    wait_for(&process, PollFlags::IN);
+    assert_eq!(process.end(), Exit::Signal(15));
+}
+
+#[test]
+fn ended_child_takes_its_grandchildren_along() {
+    for drop_only in [true, false] {
+        let Child { stdout, mut process, .. } = spawn(&sh("sleep 1000 & echo $!; wait")).unwrap();
+        let grandchild = follow(&stdout);
+        if !drop_only {
+            assert_eq!(process.end(), Exit::Signal(9));
+        }
+        drop(process);
+        wait_for(&grandchild, PollFlags::IN);
+        assert_eq!(read_all(&stdout), b"", "nobody holds the pipe open any more");
+    }
+}
+
+#[test]
+fn grandchildren_of_a_child_that_exited_are_ended_too() {
+    let Child { stdout, mut process, .. } = spawn(&sh("sleep 1000 & echo $!")).unwrap();
+    let grandchild = follow(&stdout);
+    wait_for(&process, PollFlags::IN);
+    assert_eq!(process.end(), Exit::Code(0));
+    wait_for(&grandchild, PollFlags::IN);
+}
+
+#[test]
+fn ended_child_is_no_zombie() {
+    let process = spawn(&sh("exit 0")).unwrap().process;
+    let pid = Pid::from_raw(process.id().try_into().unwrap()).unwrap();
+    drop(process);
+    assert_eq!(waitid(WaitId::Pid(pid), WaitIdOptions::EXITED).unwrap_err(), Errno::CHILD);
+}
+
+#[test]
+fn our_ends_do_not_block_and_the_childs_do() {
+    let child = spawn(&sh("exec sleep 1000")).unwrap();
+    let block = [0; 65536];
+    let full = loop {
+        if let Err(errno) = rustix::io::write(&child.stdin, &block) {
+            break errno;
+        }
+    };
+    assert_eq!(full, Errno::AGAIN);
+    assert_eq!(rustix::io::read(&child.stdout, &mut [0; 1]).unwrap_err(), Errno::AGAIN);
+    assert_eq!(rustix::io::read(child.stderr.as_ref().unwrap(), &mut [0; 1]).unwrap_err(), Errno::AGAIN);
+    for fd in 0..3 {
+        let info = fs::read_to_string(format!("/proc/{}/fdinfo/{fd}", child.process.id())).unwrap();
+        let flags = info.lines().find_map(|line| line.strip_prefix("flags:")).unwrap().trim();
+        let flags = u32::from_str_radix(flags, 8).unwrap();
+        assert_eq!(flags & OFlags::NONBLOCK.bits(), 0, "descriptor {fd}");
+    }
+}
+
+#[test]
+fn siblings_do_not_hold_each_others_pipes() {
+    let first = spawn(&sh("exec cat")).unwrap();
+    let second = spawn(&sh("exec cat")).unwrap();
+    drop(first.stdin);
+    wait_for(&first.process, PollFlags::IN);
+    assert_eq!(first.process.try_exit(), Some(Exit::Code(0)));
+    assert_eq!(second.process.try_exit(), None);
+}
+
+#[test]
+fn each_child_leads_a_group_of_its_own() {
+    let child = spawn(&sh("exec sleep 1000")).unwrap();
+    let pid = Pid::from_raw(child.process.id().try_into().unwrap()).unwrap();
+    assert_eq!(rustix::process::getpgid(Some(pid)).unwrap(), pid);
+    let timeout = Duration::ZERO.try_into().unwrap();
+    let ready = poll(&mut [PollFd::new(&child.process, PollFlags::IN)], Some(&timeout)).unwrap();
+    assert_eq!(ready, 0, "a running process is not readable");
+}
