@@ -138,7 +138,7 @@ impl<S: Storage> Assembler<S> {
         match self.state {
             State::Header { len, .. } => len as u64,
             State::Payload { head, had, .. } => (head + had) as u64,
-            State::Skip { head, had, .. } => head as u64 + had,
+            State::Skip { head, had, .. } => had.saturating_add(head as u64),
             State::Lost => 0,
         }
     }

@@ -21,3 +21,6 @@ pub use kind::{Flags, Kind};
 #[cfg(feature = "alloc")]
 pub use storage::Growing;
 pub use storage::{Payload, Storage};
+
+#[cfg(test)]
+mod tests;

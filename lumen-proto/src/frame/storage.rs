@@ -159,3 +159,42 @@ impl<const N: usize> Storage for heapless::Vec<u8, N> {
         self.as_slice().into()
     }
 }
+
+#[cfg(all(test, feature = "alloc"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn grows_with_what_arrived_and_ends_without_slack() {
+        let announced = 1_000_000;
+        for piece in [1usize, 1000, 4096, 100_000] {
+            let mut growing = Growing::new();
+            growing.begin(announced);
+            assert_eq!(growing.bytes.capacity(), 0);
+            let mut had = 0;
+            while had < announced {
+                let now = piece.min(announced - had);
+                growing.append(&std::vec![1; now]);
+                had += now;
+                let capacity = growing.bytes.capacity();
+                assert!(capacity <= (2 * had).max(FIRST) && capacity <= announced, "{capacity} at {had}");
+            }
+            assert_eq!(growing.bytes.capacity(), announced);
+            assert_eq!(growing.finish().len(), announced);
+            assert_eq!(growing.bytes.capacity(), 0);
+        }
+    }
+
+    #[test]
+    fn keeps_a_small_buffer_for_the_next_payload() {
+        let mut growing = Growing::new();
+        growing.begin(100);
+        growing.append(&[1; 100]);
+        assert_eq!(growing.bytes.capacity(), 100);
+        assert_eq!(&*growing.finish(), [1; 100]);
+        growing.begin(3);
+        growing.append(&[2; 3]);
+        assert_eq!(&*growing.finish(), [2; 3]);
+        assert_eq!(growing.bytes.capacity(), 100);
+    }
+}
