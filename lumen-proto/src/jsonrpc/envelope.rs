@@ -1,0 +1,313 @@
+//! What a JSON-RPC text is, found in one pass over its bytes.
+
+use super::cursor::Cursor;
+use super::{IdKey, Span, id, text, utf8};
+use crate::Reason;
+
+/// What kind of JSON-RPC text it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A method and an id: it is owed an answer.
+    Request,
+    /// No method, but an id, a result or an error.
+    Response,
+    /// A method and no id at all.
+    Notification,
+    /// A non-empty array of messages.
+    Batch,
+}
+
+/// The parts of a checked JSON-RPC text, as ranges of whole value tokens: strings with their quotes.
+///
+/// The member `jsonrpc` is not looked at. Whoever uses this forwards messages: whether a version is acceptable is
+/// for the two ends to say, and both say it differently.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Envelope {
+    /// What it is.
+    pub kind: Kind,
+    /// The id; of a response it may be `null`.
+    pub id: Option<Span>,
+    /// The method, a string.
+    pub method: Option<Span>,
+    /// The parameters.
+    pub params: Option<Span>,
+    /// The result.
+    pub result: Option<Span>,
+    /// The error.
+    pub error: Option<Span>,
+    /// The object or array without the white space around it.
+    pub body: Span,
+    /// Whether a raw CR or LF stands anywhere in the text, which then cannot be sent as a line as it is.
+    pub has_newline: bool,
+}
+
+/// Why a text was refused, and what is needed to answer it all the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Refused {
+    /// What is wrong.
+    pub reason: Reason,
+    /// The top-level id if one was found, and is such that an answer can carry it.
+    pub id: Option<Span>,
+    /// Whether a top-level method was found: with it the sender awaits an answer, without it we would be
+    /// answering an answer.
+    pub has_method: bool,
+}
+
+impl Envelope {
+    /// Checks the whole of `text`: UTF-8, grammar, depth, and that it is a JSON-RPC message or a batch of them.
+    ///
+    /// # Errors
+    /// [`Refused`] with [`Reason::NotUtf8`], [`Reason::NotJson`], [`Reason::TooDeep`]; then
+    /// [`Reason::Duplicate`] for a top-level member that occurs twice, [`Reason::NotJsonRpc`], and
+    /// [`Reason::NullId`], [`Reason::BadId`], [`Reason::LongId`] for ids that cannot be answered.
+    ///
+    /// # Bounds
+    /// Depth [`limits::MAX_DEPTH`](crate::limits::MAX_DEPTH); 4 GiB of text. Allocates nothing.
+    pub fn parse(text: &[u8]) -> Result<Self, Refused> {
+        if u32::try_from(text.len()).is_err() {
+            let reason = Reason::TooLong { len: text.len() as u64, max: u64::from(u32::MAX) };
+            return Err(Refused { reason, id: None, has_method: false });
+        }
+        let utf8 = utf8::check(text);
+        let mut cursor = Cursor::new(text, 0);
+        let mut outcome = root(&mut cursor, text);
+        if outcome.is_ok() {
+            cursor.blanks();
+            if !cursor.is_at_end() {
+                outcome = outcome.and_then(|envelope| Err(envelope.refused(text, cursor.reason())));
+            }
+        }
+        match (utf8, outcome) {
+            (Ok(()), Ok(envelope)) => Ok(Self { has_newline: cursor.newline, ..envelope }),
+            (Ok(()), Err(refused)) => Err(refused),
+            // The walk has still found whom to answer.
+            (Err(at), Ok(envelope)) => Err(envelope.refused(text, Reason::NotUtf8 { at })),
+            (Err(at), Err(refused)) => Err(Refused { reason: Reason::NotUtf8 { at }, ..refused }),
+        }
+    }
+
+    fn refused(&self, text: &[u8], reason: Reason) -> Refused {
+        Refused { reason, id: answerable(text, self.id), has_method: self.method.is_some() }
+    }
+}
+
+/// Reads one top-level value.
+fn root(cursor: &mut Cursor<'_>, text: &[u8]) -> Result<Envelope, Refused> {
+    cursor.blanks();
+    match cursor.peek() {
+        Some(b'{') => message(cursor, text),
+        Some(b'[') => array(cursor, text),
+        _ => {
+            let reason = match cursor.value() {
+                Some(()) => Reason::NotJsonRpc("neither an object nor an array"),
+                None => cursor.reason(),
+            };
+            Err(Refused { reason, id: None, has_method: false })
+        }
+    }
+}
+
+/// Reads a batch. A fault of the grammar anywhere comes before what is wrong with an element.
+fn array(cursor: &mut Cursor<'_>, text: &[u8]) -> Result<Envelope, Refused> {
+    let start = cursor.at;
+    let mut first_refused = None;
+    let mut walk = |cursor: &mut Cursor<'_>| -> Option<bool> {
+        cursor.open(false)?;
+        let mut empty = true;
+        while cursor.next_element(empty)? {
+            empty = false;
+            if cursor.peek() == Some(b'{') {
+                let mut members = Found::default();
+                let start = cursor.at;
+                if object(cursor, text, &mut members).is_none() {
+                    first_refused = Some(members.refused(text, cursor.reason()));
+                    return None;
+                }
+                let element = members.classify(text, Span::new(start, cursor.at));
+                first_refused = first_refused.or(element.err());
+            } else {
+                cursor.value()?;
+                let reason = Reason::NotJsonRpc("a batch holds something else than objects");
+                first_refused = first_refused.or(Some(Refused { reason, id: None, has_method: false }));
+            }
+        }
+        Some(empty)
+    };
+    let walked = walk(cursor);
+    let nobody = Refused { reason: cursor.reason(), id: None, has_method: false };
+    match (walked, first_refused) {
+        (None, Some(refused)) => Err(Refused { reason: cursor.reason(), ..refused }),
+        (None, None) => Err(nobody),
+        (Some(true), _) => Err(Refused { reason: Reason::NotJsonRpc("an empty batch"), ..nobody }),
+        (Some(false), Some(refused)) => Err(refused),
+        (Some(false), None) => {
+            let body = Span::new(start, cursor.at);
+            Ok(Found::default().envelope(Kind::Batch, body))
+        }
+    }
+}
+
+/// Reads one message.
+fn message(cursor: &mut Cursor<'_>, text: &[u8]) -> Result<Envelope, Refused> {
+    let start = cursor.at;
+    let mut found = Found::default();
+    match object(cursor, text, &mut found) {
+        Some(()) => found.classify(text, Span::new(start, cursor.at)),
+        None => Err(found.refused(text, cursor.reason())),
+    }
+}
+
+/// Passes an object and takes note of the members that count.
+fn object(cursor: &mut Cursor<'_>, text: &[u8], found: &mut Found) -> Option<()> {
+    cursor.open(true)?;
+    let mut first = true;
+    while let Some((key, escaped)) = cursor.next_key(first)? {
+        first = false;
+        let start = cursor.at;
+        cursor.value()?;
+        // A number that ends with the text may have lost its last digits; it is not what the sender meant.
+        cursor.peek()?;
+        if let Some(name) = Name::of(key.of(text), escaped) {
+            found.take(name, Span::new(start, cursor.at));
+        }
+    }
+    Some(())
+}
+
+/// The top-level members that count.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Name {
+    Id,
+    Method,
+    Params,
+    Result,
+    Error,
+}
+
+impl Name {
+    const ALL: [Self; 5] = [Self::Id, Self::Method, Self::Params, Self::Result, Self::Error];
+
+    /// Reads a key token; `escaped` tells that it has escapes.
+    pub(super) fn of(key: &[u8], escaped: bool) -> Option<Self> {
+        if escaped {
+            return Self::ALL.into_iter().find(|name| text::is(key, name.as_str()));
+        }
+        match key {
+            b"\"id\"" => Some(Self::Id),
+            b"\"method\"" => Some(Self::Method),
+            b"\"params\"" => Some(Self::Params),
+            b"\"result\"" => Some(Self::Result),
+            b"\"error\"" => Some(Self::Error),
+            _ => None,
+        }
+    }
+
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Id => "id",
+            Self::Method => "method",
+            Self::Params => "params",
+            Self::Result => "result",
+            Self::Error => "error",
+        }
+    }
+}
+
+/// What a walk over an object has found so far.
+#[derive(Clone, Copy, Default)]
+struct Found {
+    id: Option<Span>,
+    method: Option<Span>,
+    params: Option<Span>,
+    result: Option<Span>,
+    error: Option<Span>,
+    duplicate: Option<&'static str>,
+}
+
+impl Found {
+    fn take(&mut self, name: Name, value: Span) {
+        let place = match name {
+            Name::Id => &mut self.id,
+            Name::Method => &mut self.method,
+            Name::Params => &mut self.params,
+            Name::Result => &mut self.result,
+            Name::Error => &mut self.error,
+        };
+        if place.is_some() {
+            self.duplicate = self.duplicate.or(Some(name.as_str()));
+        } else {
+            *place = Some(value);
+        }
+    }
+
+    fn classify(&self, text: &[u8], body: Span) -> Result<Envelope, Refused> {
+        self.kind(text).map(|kind| self.envelope(kind, body)).map_err(|reason| self.refused(text, reason))
+    }
+
+    fn kind(&self, text: &[u8]) -> Result<Kind, Reason> {
+        if let Some(name) = self.duplicate {
+            return Err(Reason::Duplicate(name));
+        }
+        let id = self.id.map(|id| id::check(id.of(text)));
+        match (self.method, id) {
+            (Some(method), _) if method.of(text).first() != Some(&b'"') => {
+                Err(Reason::NotJsonRpc("the method is not a string"))
+            }
+            (Some(_), Some(Ok(()))) => Ok(Kind::Request),
+            (Some(_), None) => Ok(Kind::Notification),
+            // An answer to a request whose id could not be read.
+            (None, Some(Ok(()) | Err(Reason::NullId))) => Ok(Kind::Response),
+            (None, None) if self.result.is_some() || self.error.is_some() => Ok(Kind::Response),
+            (None, None) => Err(Reason::NotJsonRpc("no method, id, result or error")),
+            (_, Some(Err(reason))) => Err(reason),
+        }
+    }
+
+    const fn envelope(&self, kind: Kind, body: Span) -> Envelope {
+        let Self { id, method, params, result, error, .. } = *self;
+        Envelope { kind, id, method, params, result, error, body, has_newline: false }
+    }
+
+    fn refused(&self, text: &[u8], reason: Reason) -> Refused {
+        Refused { reason, id: answerable(text, self.id), has_method: self.method.is_some() }
+    }
+}
+
+/// Returns `id` if an answer can carry it. It goes into our own text, so the token itself must be in order.
+fn answerable(text: &[u8], id: Option<Span>) -> Option<Span> {
+    id.filter(|id| IdKey::from_token(id.of(text)).is_ok())
+}
+
+/// Iterates over the messages of a batch; see [`batch`].
+#[derive(Clone)]
+pub struct Batch<'a> {
+    text: &'a [u8],
+    cursor: Cursor<'a>,
+    first: bool,
+}
+
+/// Returns the messages of a text that was found to be a [`Kind::Batch`], with ranges in the whole text. Of any
+/// other text there are none; `has_newline` is that of the element.
+pub fn batch(text: &[u8]) -> Batch<'_> {
+    let mut cursor = Cursor::new(text, 0);
+    cursor.blanks();
+    if cursor.peek() != Some(b'[') || cursor.open(false).is_none() {
+        cursor.at = text.len();
+    }
+    Batch { text, cursor, first: true }
+}
+
+impl Iterator for Batch<'_> {
+    type Item = Envelope;
+
+    fn next(&mut self) -> Option<Envelope> {
+        let more = self.cursor.next_element(self.first).unwrap_or(false) && self.cursor.peek() == Some(b'{');
+        self.first = false;
+        self.cursor.newline = false;
+        let element = if more { message(&mut self.cursor, self.text).ok() } else { None };
+        if element.is_none() {
+            self.cursor.at = self.text.len();
+        }
+        element.map(|envelope| Envelope { has_newline: self.cursor.newline, ..envelope })
+    }
+}
