@@ -11,7 +11,11 @@ mod base;
 pub mod frame;
 pub mod varint;
 
+pub mod negotiate;
+
 #[cfg(feature = "alloc")]
 pub mod jsonrpc;
+#[cfg(feature = "alloc")]
+pub mod supervisor;
 
 pub use base::*;
