@@ -24,6 +24,11 @@ fi
 for name in "$@"; do
     echo "== $name, $seconds s"
     mkdir -p "corpus/$name" "artifacts/$name"
-    "$target/$host/release/$name" "corpus/$name" "artifacts/$name" -artifact_prefix="artifacts/$name/" \
-        -max_total_time="$seconds" -timeout=10 -rss_limit_mb=1024 -max_len=16384 -print_final_stats=1 -verbosity=0
+    log=$target/$name.log
+    if ! "$target/$host/release/$name" "corpus/$name" "artifacts/$name" -artifact_prefix="artifacts/$name/" \
+        -max_total_time="$seconds" -timeout=10 -rss_limit_mb=1024 -max_len=16384 -print_final_stats=1 >"$log" 2>&1; then
+        tail -60 "$log"
+        exit 1
+    fi
+    grep -E '^(INFO: +[0-9]+ files|stat::(number|average|new|peak))|^INFO: Loaded .*counters' "$log"
 done

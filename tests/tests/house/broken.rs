@@ -11,7 +11,7 @@ const TIME: (&str, &str) = ("lumen-proto/src/base/time.rs", "pub struct Instant;
 
 /// The base and one more file.
 fn with(path: &str, text: &str) -> Tree {
-    Tree::of(&[LIB, BASE, PORT, TIME, ("lumen-proto/src/frame/mod.rs", "pub struct Frame;\n"), (path, text)])
+    Tree::of([LIB, BASE, PORT, TIME, ("lumen-proto/src/frame/mod.rs", "pub struct Frame;\n"), (path, text)])
 }
 
 #[track_caller]
@@ -56,7 +56,7 @@ fn upward_and_sideways_are_found() {
     ] {
         assert_says(&floors::upward(&with(path, text)), &[path, target]);
     }
-    let same_floor = Tree::of(&[
+    let same_floor = Tree::of([
         LIB,
         ("lumen-proto/src/mux/mod.rs", "pub struct Mux;"),
         ("lumen-proto/src/supervisor/mod.rs", "use crate::mux::Mux;"),
@@ -66,7 +66,7 @@ fn upward_and_sideways_are_found() {
 
 #[test]
 fn a_name_handed_on_by_the_root_is_on_its_own_floor() {
-    let tree = Tree::of(&[
+    let tree = Tree::of([
         ("lumen-proto/src/lib.rs", "mod base;\nmod endpoint;\npub use base::*;\npub use endpoint::Relay;"),
         ("lumen-proto/src/base/mod.rs", "pub struct Port;"),
         ("lumen-proto/src/endpoint/mod.rs", "mod relay;\npub use relay::Relay;\nuse crate::Port;"),
@@ -110,7 +110,7 @@ fn cycles_are_found() {
         ([frame("use header::H;\npub struct F;"), header("use super::F; pub struct H;"), encode("")], true),
         ([frame("pub struct F(header::H);"), header("use super::*; pub struct H;"), encode("")], true),
     ] {
-        let tree = Tree::of(&[&[LIB][..], &files].concat());
+        let tree = Tree::of([&[LIB][..], &files].concat());
         let found = floors::cycles(&tree);
         assert_eq!(!found.is_empty(), is_cycle, "{files:?}: {found:?}");
         if is_cycle {
@@ -146,7 +146,15 @@ fn impurity_is_found() {
     assert_says(&style::impure(&with(file, text)), &["header.rs says `std`"]);
     let text = "fn f<'a>(_: &'a str) -> char { '{' }\n#[cfg(test)]\nmod tests {}\nuse std::env;";
     assert_says(&style::impure(&with(file, text)), &["header.rs says `std`"]);
-    assert_eq!(style::impure(&with("lumen-proto/src/frame/tests.rs", "use std::fs;")), [""; 0]);
+    for (declared, is_test) in [("#[cfg(test)] mod oracle;", true), ("mod oracle;", false)] {
+        let tree = Tree::of([
+            ("lumen-proto/src/frame/mod.rs", declared),
+            ("lumen-proto/src/frame/oracle.rs", "use std::fs;"),
+            ("lumen-proto/src/frame/oracle/naive.rs", "use std::fs;"),
+            ("lumen-proto/src/frame/oracles.rs", "use core::fmt;"),
+        ]);
+        assert_eq!(style::impure(&tree).is_empty(), is_test, "{declared}");
+    }
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::source::{Tree, closed, is_test, is_word};
+use super::source::{Tree, closed, is_word};
 
 /// The folders (or single files) of each floor, lowest first.
 const FLOORS: [&[&str]; 7] = [
@@ -103,11 +103,9 @@ fn floor(module: &[String]) -> Option<usize> {
 
 impl Crate {
     fn read(tree: &Tree) -> Self {
-        let sources = tree.files().filter_map(|(path, file)| Some((path, path.strip_prefix(SOURCES)?, file)));
-        let shipped = sources.filter(|(path, _, _)| !is_test(path));
-        Self(
-            shipped.map(|(path, below, file)| (module_of(below), Names::read(path, &file.shipped))).collect(),
-        )
+        let sources =
+            tree.shipped().filter_map(|(path, code)| Some((path, path.strip_prefix(SOURCES)?, code)));
+        Self(sources.map(|(path, below, code)| (module_of(below), Names::read(path, code))).collect())
     }
 
     fn file(&self, module: &Module) -> &str {

@@ -14,22 +14,48 @@ pub struct File {
     pub lines: usize,
     /// All its code; comments and the insides of literals are blank.
     pub code: String,
-    /// The same without items under `#[cfg(test)]`; empty for a file of tests.
-    pub shipped: String,
+    /// The same without items under `#[cfg(test)]`; `None` for a file of tests.
+    pub shipped: Option<String>,
 }
 
 impl Tree {
     /// Reads this workspace.
     pub fn workspace() -> Self {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("tests/ is in the workspace");
-        let mut files = BTreeMap::new();
-        walk(root, root, &mut files);
-        Self(files)
+        let mut texts = Vec::new();
+        walk(root, root, &mut texts);
+        Self::of(texts.iter().map(|(path, text)| (path.as_str(), text.as_str())))
     }
 
     /// Makes a tree up.
-    pub fn of(files: &[(&str, &str)]) -> Self {
-        Self(files.iter().map(|(path, text)| ((*path).to_owned(), File::new(path, text))).collect())
+    pub fn of<'a>(texts: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
+        let mut files = BTreeMap::new();
+        let mut test_modules = Vec::new();
+        for (path, text) in texts {
+            let code = blank(text);
+            let (shipped, cut) = without_tests(&code);
+            let folder = path.trim_end_matches(".rs");
+            let folder =
+                ["/mod", "/lib", "/main"].iter().find_map(|end| folder.strip_suffix(end)).unwrap_or(folder);
+            let names = cut.iter().filter_map(|item| module_elsewhere(item));
+            test_modules.extend(names.map(|name| format!("{folder}/{name}")));
+            let shipped = Some(shipped).filter(|_| path.split('/').all(|part| part != "tests"));
+            files.insert(path.to_owned(), File { lines: text.lines().count(), code, shipped });
+        }
+        for module in test_modules {
+            for (path, file) in &mut files {
+                let rest = path.strip_prefix(&module);
+                if rest.is_some_and(|rest| rest == ".rs" || rest.starts_with('/')) {
+                    file.shipped = None;
+                }
+            }
+        }
+        Self(files)
+    }
+
+    /// The files with the code that is not test code.
+    pub fn shipped(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.files().filter_map(|(path, file)| Some((path, file.shipped.as_deref()?)))
     }
 
     pub fn files(&self) -> impl Iterator<Item = (&str, &File)> {
@@ -41,33 +67,20 @@ impl Tree {
     }
 }
 
-fn walk(root: &Path, folder: &Path, files: &mut BTreeMap<String, File>) {
+fn walk(root: &Path, folder: &Path, texts: &mut Vec<(String, String)>) {
     for entry in fs::read_dir(folder).expect("a folder of the workspace can be read") {
         let path = entry.expect("a folder of the workspace can be read").path();
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         if path.is_dir() {
             if name != "target" && !name.starts_with('.') {
-                walk(root, &path, files);
+                walk(root, &path, texts);
             }
         } else if name.ends_with(".rs") {
             let text = fs::read_to_string(&path).expect("sources are UTF-8");
             let path = path.strip_prefix(root).expect("it was found below the root").to_string_lossy();
-            files.insert(path.replace('\\', "/"), File::new(&path, &text));
+            texts.push((path.into_owned(), text));
         }
     }
-}
-
-impl File {
-    fn new(path: &str, text: &str) -> Self {
-        let code = blank(text);
-        let shipped = if is_test(path) { String::new() } else { without_tests(&code) };
-        Self { lines: text.lines().count(), code, shipped }
-    }
-}
-
-/// Whether the whole file is test code: `tests.rs`, or anything in a folder `tests`.
-pub fn is_test(path: &str) -> bool {
-    path.ends_with("/tests.rs") || path.split('/').any(|part| part == "tests")
 }
 
 /// Whether an identifier may go on with `byte`.
@@ -160,20 +173,26 @@ fn char_end(bytes: &[u8], start: usize) -> Option<usize> {
     (bytes.get(end) == Some(&b'\'')).then_some(end + 1)
 }
 
-/// Cuts out every item under `#[cfg(test)]` or `#[test]`.
-fn without_tests(code: &str) -> String {
-    let mut code = code.to_owned();
+/// Cuts out every item under `#[cfg(test)]` or `#[test]`; returns what is left, and what was cut out.
+fn without_tests(code: &str) -> (String, Vec<&str>) {
+    let (mut left, mut cut) = (code.to_owned(), Vec::new());
     let mut from = 0;
     while let Some(start) = code[from..].find("#[").map(|at| from + at) {
-        let attribute = start + 1..closed(&code, start + 1);
+        let attribute = start + 1..closed(code, start + 1);
         from = attribute.end;
         if marks_test(&code[attribute]) {
-            let item = start..item_end(&code, from);
+            let item = from..item_end(code, from);
             from = item.end;
-            blank_range(&mut code, item);
+            blank_range(&mut left, start..from);
+            cut.push(&code[item]);
         }
     }
-    code
+    (left, cut)
+}
+
+/// The name in `mod name;`.
+fn module_elsewhere(item: &str) -> Option<&str> {
+    item.trim().strip_suffix(';')?.rsplit_once("mod ").map(|(_, name)| name.trim())
 }
 
 fn marks_test(attribute: &str) -> bool {

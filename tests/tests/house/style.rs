@@ -24,8 +24,8 @@ pub fn too_long(tree: &Tree) -> Vec<String> {
 
 pub fn impure(tree: &Tree) -> Vec<String> {
     let mut problems = Vec::new();
-    for (path, file) in tree.files().filter(|(path, _)| path.starts_with("lumen-proto/src/")) {
-        let found = IMPURE.iter().filter(|word| has_phrase(&file.shipped, word));
+    for (path, code) in tree.shipped().filter(|(path, _)| path.starts_with("lumen-proto/src/")) {
+        let found = IMPURE.iter().filter(|word| has_phrase(code, word));
         problems.extend(found.map(|word| format!("{path} says `{word}`")));
     }
     problems
@@ -43,13 +43,13 @@ pub fn unsafe_outside(tree: &Tree) -> Vec<String> {
 /// the right place; this sees to it that nobody switched clippy off instead.
 pub fn unreasoned_unwrap(tree: &Tree) -> Vec<String> {
     let mut problems = Vec::new();
-    for (path, file) in tree.files().filter(|(path, _)| is_product(path)) {
+    for (path, code) in tree.shipped().filter(|(path, _)| is_product(path)) {
         let lints = [("unwrap", "clippy::unwrap_used"), ("expect", "clippy::expect_used")];
         for (method, lint) in lints {
-            if attributes(&file.shipped, "allow").any(|inside| has_phrase(inside, lint)) {
+            if attributes(code, "allow").any(|inside| has_phrase(inside, lint)) {
                 problems.push(format!("{path} allows {lint}: expect it, with a reason"));
-            } else if calls(&file.shipped, method)
-                && !attributes(&file.shipped, "expect").any(|inside| has_phrase(inside, lint))
+            } else if calls(code, method)
+                && !attributes(code, "expect").any(|inside| has_phrase(inside, lint))
             {
                 problems.push(format!("{path} calls `{method}` and does not say why it may"));
             }
