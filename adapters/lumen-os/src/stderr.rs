@@ -75,6 +75,11 @@ impl StderrDrain {
         self.tail
     }
 
+    /// Returns the end of what was read so far, and reads no more.
+    pub fn into_tail(self) -> StderrTail {
+        self.tail
+    }
+
     /// Returns the end of what was read so far.
     pub fn tail(&self) -> &StderrTail {
         &self.tail

@@ -1,6 +1,7 @@
 //! Alone in its process, because it counts all that the process has.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
+
 use std::fs;
 
 use lumen_os::{CommandSpec, Stderr, spawn};

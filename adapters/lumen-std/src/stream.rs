@@ -1,0 +1,113 @@
+//! The byte streams a loop reads and writes: one type over pipes, own standard streams and sockets.
+
+use std::io;
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+
+use lumen_os::stdio::{Stdin, Stdout};
+use rustix::io::Errno;
+
+/// Two directions of bytes, neither of which ever blocks.
+#[derive(Debug)]
+pub struct Stream(Kind);
+
+#[derive(Debug)]
+enum Kind {
+    /// Our ends of a child's pipes, non-blocking by themselves.
+    Pipes { read: OwnedFd, write: Option<OwnedFd> },
+    /// Streams whose descriptions others may share.
+    Stdio { read: Stdin, write: Option<Stdout> },
+    /// One descriptor for both directions.
+    Socket(OwnedFd),
+}
+
+impl Stream {
+    /// Takes this process's own standard input and output.
+    ///
+    /// # Errors
+    /// One of them cannot be examined, or descriptors are used up.
+    pub fn stdio() -> io::Result<Self> {
+        Ok(Self::halves(Stdin::own()?, Stdout::own()?))
+    }
+
+    /// Joins a reading and a writing half.
+    pub fn halves(read: Stdin, write: Stdout) -> Self {
+        Self(Kind::Stdio { read, write: Some(write) })
+    }
+
+    /// Takes a connected stream socket, such as an accepted one.
+    ///
+    /// # Errors
+    /// The descriptor is no socket.
+    pub fn socket(fd: impl Into<OwnedFd>) -> io::Result<Self> {
+        Ok(Self(Kind::Socket(lumen_os::stream_from(fd.into())?)))
+    }
+
+    /// Joins two descriptors that are non-blocking already.
+    pub(crate) fn pipes(read: OwnedFd, write: OwnedFd) -> Self {
+        Self(Kind::Pipes { read, write: Some(write) })
+    }
+
+    /// Takes a socket that is non-blocking already.
+    pub(crate) fn connected(socket: OwnedFd) -> Self {
+        Self(Kind::Socket(socket))
+    }
+
+    /// Reads what is there; 0 is the end of the stream, `WouldBlock` means later.
+    pub(crate) fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        match &mut self.0 {
+            Kind::Pipes { read, .. } => uninterrupted(|| rustix::io::read(&*read, &mut *buf)),
+            Kind::Stdio { read, .. } => read.read(buf),
+            Kind::Socket(fd) => lumen_os::recv(fd.as_fd(), buf),
+        }
+    }
+
+    /// Writes a prefix of `bytes`; `WouldBlock` means later.
+    pub(crate) fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match &mut self.0 {
+            Kind::Pipes { write: Some(write), .. } => uninterrupted(|| rustix::io::write(&*write, bytes)),
+            Kind::Stdio { write: Some(write), .. } => write.write(bytes),
+            Kind::Pipes { write: None, .. } | Kind::Stdio { write: None, .. } => {
+                Err(io::ErrorKind::BrokenPipe.into())
+            }
+            Kind::Socket(fd) => lumen_os::send(fd.as_fd(), bytes),
+        }
+    }
+
+    /// Closes the writing half. That it was broken already is no news: writing said so, or nothing was left.
+    pub(crate) fn finish(&mut self) {
+        match &mut self.0 {
+            Kind::Pipes { write, .. } => drop(write.take()),
+            Kind::Stdio { write, .. } => {
+                if let Some(write) = write.take() {
+                    let _ = write.finish();
+                }
+            }
+            Kind::Socket(fd) => lumen_os::shutdown_write(fd.as_fd()),
+        }
+    }
+
+    pub(crate) fn read_fd(&self) -> BorrowedFd<'_> {
+        match &self.0 {
+            Kind::Pipes { read, .. } => read.as_fd(),
+            Kind::Stdio { read, .. } => read.as_fd(),
+            Kind::Socket(fd) => fd.as_fd(),
+        }
+    }
+
+    pub(crate) fn write_fd(&self) -> Option<BorrowedFd<'_>> {
+        match &self.0 {
+            Kind::Pipes { write, .. } => write.as_ref().map(|fd| fd.as_fd()),
+            Kind::Stdio { write, .. } => write.as_ref().map(|fd| fd.as_fd()),
+            Kind::Socket(fd) => Some(fd.as_fd()),
+        }
+    }
+}
+
+fn uninterrupted(mut call: impl FnMut() -> rustix::io::Result<usize>) -> io::Result<usize> {
+    loop {
+        match call() {
+            Err(Errno::INTR) => {}
+            other => return Ok(other?),
+        }
+    }
+}
