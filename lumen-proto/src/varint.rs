@@ -24,6 +24,7 @@ const U32: u8 = 0xc0;
 const LEB: u8 = 0x40;
 
 /// Returns how many bytes [`encode`] emits for `value`.
+#[inline]
 pub const fn encoded_len(value: u64) -> usize {
     match value {
         0..=0x3f => 1,
@@ -34,6 +35,7 @@ pub const fn encoded_len(value: u64) -> usize {
 }
 
 /// Writes `value` in its smallest form to the front of `out` and returns how many bytes that took.
+#[inline]
 pub const fn encode(value: u64, out: &mut [u8; MAX_LEN]) -> usize {
     let [b0, b1, b2, b3, ..] = value.to_le_bytes();
     match value {
@@ -71,6 +73,7 @@ pub const fn encode(value: u64, out: &mut [u8; MAX_LEN]) -> usize {
 }
 
 /// Returns whether an integer, and so a frame, can start with `byte`.
+#[inline]
 pub const fn is_lead(byte: u8) -> bool {
     matches!(byte, 0..=0x3f | LEB | U16 | U32)
 }
@@ -84,6 +87,7 @@ pub const fn is_lead(byte: u8) -> bool {
 ///
 /// # Bounds
 /// Never asks for more than [`MAX_LEN`] bytes.
+#[inline]
 pub const fn decode(bytes: &[u8]) -> Result<Option<(u64, usize)>, Reason> {
     match *bytes {
         [] => Ok(None),

@@ -150,6 +150,15 @@ impl<S: Storage> Assembler<S> {
 
     /// Takes bytes from the front of `input`; returns how many and what they led to.
     fn advance(&mut self, input: &[u8]) -> (usize, Found) {
+        // The usual case, a whole frame in the input, leaves the state as it is.
+        if let State::Header { len: 0, .. } = self.state
+            && let Ok(Some((header, at))) = Header::decode(input)
+            && header.len <= self.max_message
+            && header.len <= (input.len() - at) as u64
+            && let Ok(len) = usize::try_from(header.len)
+        {
+            return (at + len, Found::Whole { header, at });
+        }
         let at = match self.state {
             State::Header { buf, len } => match self.on_header(input, buf, len) {
                 Ok(Some(at)) => at,
@@ -195,14 +204,11 @@ impl<S: Storage> Assembler<S> {
             room[..more].copy_from_slice(&input[..more]);
             seen = &buf[..had + more];
         }
-        // The limit is checked before the type and flags are there: it may be the last thing that is looked at.
-        if let Some((len, _)) = varint::decode(seen)?
-            && len > self.max_message
-            && len > self.max_skip
-        {
-            return Err(Reason::TooLongToSkip { max: self.max_skip });
-        }
         let Some((header, head)) = Header::decode(seen)? else {
+            // The limit does not wait for the type and flags.
+            if let Some((len, _)) = varint::decode(seen)? {
+                self.check_skip(len)?;
+            }
             // Shorter than a header, or it would have been one.
             let len = seen.len();
             let mut kept = [0; MAX_HEADER_LEN];
@@ -210,11 +216,19 @@ impl<S: Storage> Assembler<S> {
             self.state = State::Header { buf: kept, len };
             return Ok(None);
         };
+        self.check_skip(header.len)?;
         self.state = match usize::try_from(header.len) {
             Ok(len) if header.len <= self.max_message => State::Payload { header, head, had: 0, len },
             _ => State::Skip { header, head, had: 0 },
         };
         Ok(Some(head - had))
+    }
+
+    fn check_skip(&self, len: u64) -> Result<(), Reason> {
+        if len > self.max_message && len > self.max_skip {
+            return Err(Reason::TooLongToSkip { max: self.max_skip });
+        }
+        Ok(())
     }
 
     /// Takes `part`, which is what the payload goes on with and lies at `at` of the input.

@@ -26,6 +26,7 @@ impl Header {
     ///
     /// # Bounds
     /// Never asks for more than [`MAX_HEADER_LEN`] bytes.
+    #[inline]
     pub fn decode(bytes: &[u8]) -> Result<Option<(Self, usize)>, Reason> {
         let Some((len, at)) = varint::decode(bytes)? else { return Ok(None) };
         Ok(match bytes.get(at..) {
@@ -35,6 +36,7 @@ impl Header {
     }
 
     /// Writes the header to the front of `out` and returns how many bytes that took.
+    #[inline]
     pub fn encode(&self, out: &mut [u8; MAX_HEADER_LEN]) -> usize {
         let [len @ .., _, _] = out;
         let at = varint::encode(self.len, len);

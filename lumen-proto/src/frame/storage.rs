@@ -38,6 +38,7 @@ enum Inner<'a> {
 
 impl Payload<'_> {
     /// Returns the bytes.
+    #[inline]
     pub fn as_slice(&self) -> &[u8] {
         match &self.0 {
             Inner::Borrowed(bytes) => bytes,
