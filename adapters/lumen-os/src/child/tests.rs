@@ -52,13 +52,15 @@ fn arguments_arrive_exactly() {
 
 #[test]
 fn environment_is_inherited_overridden_empty_or_cleared() {
-    let script = "printf '%s|' \"${CARGO_MANIFEST_DIR-unset}\" \"${LUMEN_A-unset}\" \"${LUMEN_B-unset}\"";
+    let name =
+        ["CARGO_MANIFEST_DIR", "HOME", "LANG"].into_iter().find(|name| std::env::var(name).is_ok()).unwrap();
+    let script = &format!("printf '%s|' \"${{{name}-unset}}\" \"${{LUMEN_A-unset}}\" \"${{LUMEN_B-unset}}\"");
     let run = |spec: CommandSpec| String::from_utf8(read_all(&spawn(&spec).unwrap().stdout)).unwrap();
-    let inherited = std::env::var("CARGO_MANIFEST_DIR").unwrap();
+    let inherited = std::env::var(name).unwrap();
     assert_eq!(run(sh(script)), format!("{inherited}|unset|unset|"));
     let set = sh(script).env("LUMEN_A", "").env("LUMEN_B", "x y$z");
     assert_eq!(run(set), format!("{inherited}||x y$z|"));
-    let replaced = sh(script).env("CARGO_MANIFEST_DIR", "other");
+    let replaced = sh(script).env(name, "other");
     assert_eq!(run(replaced), "other|unset|unset|");
     let cleared = sh(script).env_clear().env("LUMEN_A", "1");
     assert_eq!(run(cleared), "unset|1|unset|");
