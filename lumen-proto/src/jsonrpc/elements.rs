@@ -49,7 +49,9 @@ mod tests {
 
     fn texts(text: &str) -> Vec<&str> {
         let whole = Span::new(0, text.len());
-        elements(text.as_bytes(), whole).map(|e| core::str::from_utf8(e.of(text.as_bytes())).unwrap()).collect()
+        elements(text.as_bytes(), whole)
+            .map(|e| core::str::from_utf8(e.of(text.as_bytes())).unwrap())
+            .collect()
     }
 
     #[test]

@@ -70,13 +70,20 @@ impl Envelope {
         }
         let utf8 = utf8::check(text);
         let mut cursor = Cursor::new(text, 0);
-        let mut outcome = root(&mut cursor, text);
-        if outcome.is_ok() {
-            cursor.blanks();
-            if !cursor.is_at_end() {
-                outcome = outcome.and_then(|envelope| Err(envelope.refused(text, cursor.reason())));
+        let outcome = match root(&mut cursor, text) {
+            Err(refused) if matches!(refused.reason, Reason::NotJson { .. } | Reason::TooDeep { .. }) => {
+                Err(refused)
             }
-        }
+            // The value was whole, be it a message or not: nothing may follow.
+            outcome => {
+                cursor.blanks();
+                match (cursor.is_at_end(), outcome) {
+                    (true, outcome) => outcome,
+                    (false, Ok(envelope)) => Err(envelope.refused(text, cursor.reason())),
+                    (false, Err(refused)) => Err(Refused { reason: cursor.reason(), ..refused }),
+                }
+            }
+        };
         match (utf8, outcome) {
             (Ok(()), Ok(envelope)) => Ok(Self { has_newline: cursor.newline, ..envelope }),
             (Ok(()), Err(refused)) => Err(refused),
@@ -311,3 +318,6 @@ impl Iterator for Batch<'_> {
         element.map(|envelope| Envelope { has_newline: self.cursor.newline, ..envelope })
     }
 }
+
+#[cfg(test)]
+mod tests;

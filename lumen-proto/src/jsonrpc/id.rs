@@ -137,9 +137,13 @@ fn exponent(spelled: &[u8]) -> Option<i64> {
         Some((b'+', digits)) => (false, digits),
         _ => (false, spelled),
     };
-    let value = digits.iter().try_fold(0_i64, |value, &digit| {
-        (value < 100_000_000_000_000_000).then_some(value * 10 + i64::from(digit.wrapping_sub(b'0')))
-    })?;
+    let mut value = 0_i64;
+    for digit in digits {
+        if value >= 100_000_000_000_000_000 {
+            return None;
+        }
+        value = value * 10 + i64::from(digit.wrapping_sub(b'0'));
+    }
     Some(if negative { -value } else { value })
 }
 
@@ -153,3 +157,6 @@ fn integer(negative: bool, digits: &[u8], exponent: i64) -> Option<i64> {
     }
     if negative { Some(value) } else { value.checked_neg() }
 }
+
+#[cfg(test)]
+mod tests;

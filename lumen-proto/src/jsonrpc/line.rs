@@ -282,3 +282,6 @@ fn noise<'a>(mut excerpt: Vec<u8>, seen: Seen) -> Step<'a> {
     excerpt.truncate(usize::try_from(len).unwrap_or(usize::MAX));
     Step::Noise { excerpt: Text::Owned(excerpt.into()), len }
 }
+
+#[cfg(test)]
+mod tests;

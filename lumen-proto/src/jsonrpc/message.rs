@@ -98,3 +98,6 @@ impl Message {
         span.map(|span| span.of(&self.bytes))
     }
 }
+
+#[cfg(test)]
+mod tests;

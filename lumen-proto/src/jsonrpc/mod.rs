@@ -2,6 +2,7 @@
 //! parts, and what has to change is spliced, so that everything else leaves as it came.
 
 mod cursor;
+mod elements;
 mod envelope;
 mod id;
 mod line;
@@ -14,6 +15,10 @@ mod splice;
 mod text;
 mod utf8;
 
+#[cfg(test)]
+mod oracle;
+
+pub use elements::{Elements, elements};
 pub use envelope::{Batch, Envelope, Kind, Refused, batch};
 pub use id::IdKey;
 pub use line::{Lines, Step, Text};

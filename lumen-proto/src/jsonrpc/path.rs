@@ -70,3 +70,6 @@ pub fn text_is(token: &[u8], expected: &str) -> bool {
 pub fn decode_str(token: &[u8]) -> Option<Cow<'_, str>> {
     text::decode(token)
 }
+
+#[cfg(test)]
+mod tests;

@@ -193,3 +193,6 @@ impl Scan {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -109,3 +109,6 @@ pub fn remove_member(text: &[u8], object: Span, member: &Member) -> Patch {
 const fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
 }
+
+#[cfg(test)]
+mod tests;

@@ -188,3 +188,6 @@ pub(super) fn escape_into(out: &mut BytesMut, text: &str) {
         at = end + 1;
     }
 }
+
+#[cfg(test)]
+mod tests;
