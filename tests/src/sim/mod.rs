@@ -7,6 +7,7 @@ pub mod checked;
 mod clock;
 pub mod party;
 pub mod pipe;
+pub mod scripted;
 #[cfg(test)]
 mod toys;
 pub mod wire;

@@ -108,7 +108,7 @@ impl Outbox {
         self.dead = Some(exit);
     }
 
-    /// Reads nothing until everything sent before the next [`resume`](Self::resume) is written.
+    /// Reads nothing until [`resume`](Self::resume) has its turn, or [`unpause`](Self::unpause) is called.
     pub fn pause(&mut self) {
         self.paused = true;
     }
@@ -121,6 +121,11 @@ impl Outbox {
     /// Reads again so much later.
     pub fn resume_after(&mut self, delay: Duration) {
         self.push(delay, Deed::Resume);
+    }
+
+    /// Reads again at once.
+    pub fn unpause(&mut self) {
+        self.paused = false;
     }
 
     /// Closes its input: the machine's writes fail from now on.
