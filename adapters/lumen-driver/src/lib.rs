@@ -2,10 +2,13 @@
 //!
 //! [`Pump`] is the one place that calls a machine's poll verbs, so the order in which a machine is drained is
 //! code. It is shaped by completion: it hands out operations ([`Op`]) and takes their results ([`Done`]). A
-//! completion interface (a ring) maps to that one to one.
+//! completion interface (a ring) maps to that one to one; [`PollIo`] imitates it for a runtime that tells of
+//! readiness ([`World`], [`Stream`]), by polling what was started. Nothing here asks for `Send` or spawns a task.
 
+mod poll_io;
 mod pump;
 #[cfg(test)]
 mod toy;
 
+pub use poll_io::{PollIo, Stream, TURNS, World};
 pub use pump::{Counters, Done, Op, Outcome, Pump, TURN_FRAMES, WRITE_GATHER};

@@ -275,7 +275,6 @@ impl<M: Machine> Pump<M> {
 
     fn queue(&mut self, port: Port) {
         if let Some(state) = self.ports.get_mut(&port)
-            && state.phase == Phase::Open
             && !state.queued
         {
             state.queued = true;

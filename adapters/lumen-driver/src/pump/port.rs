@@ -145,7 +145,7 @@ impl State {
     }
 
     pub(super) fn wants_fill(&self) -> bool {
-        self.output == Output::Waiting && !self.writing && self.unwritten().is_empty()
+        self.output == Output::Waiting && self.unwritten().is_empty()
     }
 
     pub(super) fn unwritten(&self) -> &[u8] {
