@@ -15,7 +15,8 @@ use super::wire;
 /// Wraps a machine and asserts the contract on every call.
 pub struct Checked<M: Machine> {
     inner: M,
-    ended: fn(&M) -> bool,
+    is_last: fn(&M::Event) -> bool,
+    ended: bool,
     latest: Instant,
     ports: BTreeMap<Port, Record>,
     drained: Drained,
@@ -73,7 +74,8 @@ impl<M: Machine> Checked<M> {
     pub fn new(inner: M) -> Self {
         Self {
             inner,
-            ended: |_| false,
+            is_last: |_| false,
+            ended: false,
             latest: Instant::ZERO,
             ports: BTreeMap::new(),
             drained: Drained::default(),
@@ -82,10 +84,10 @@ impl<M: Machine> Checked<M> {
         }
     }
 
-    /// Tells how to see that the machine has ended, so that rule 8 can be checked.
+    /// Tells which event is the last, so that rule 8 can be checked.
     #[must_use]
-    pub fn with_ended(mut self, ended: fn(&M) -> bool) -> Self {
-        self.ended = ended;
+    pub fn with_last(mut self, is_last: fn(&M::Event) -> bool) -> Self {
+        self.is_last = is_last;
         self
     }
 
@@ -95,6 +97,11 @@ impl<M: Machine> Checked<M> {
         let result = command(&mut self.inner);
         self.check_inert(ended, "a command");
         result
+    }
+
+    /// Returns whether the last event was taken.
+    pub fn has_ended(&self) -> bool {
+        self.ended
     }
 
     /// Returns the machine.
@@ -111,7 +118,7 @@ impl<M: Machine> Checked<M> {
         if drained {
             let deadline = self.poll_timeout();
             self.check_quiet(self.latest);
-            ended = (self.ended)(&self.inner);
+            ended = self.ended;
             overdue = deadline.is_some_and(|deadline| deadline <= self.latest.max(now));
         }
         self.latest = self.latest.max(now);
@@ -166,7 +173,6 @@ impl<M: Machine> Checked<M> {
             return;
         }
         self.check_nothing(8, &format!("{what} after the end"));
-        assert!((self.ended)(&self.inner), "machine broke rule 8: {what} woke it after the end");
         assert_eq!(self.inner.poll_timeout(), None, "machine broke rule 8: it has ended and has a deadline");
         for &port in self.ports.keys() {
             assert_eq!(
@@ -346,6 +352,8 @@ impl<M: Machine> Machine for Checked<M> {
     fn poll_event(&mut self) -> Option<M::Event> {
         let event = self.inner.poll_event();
         self.drained.events = event.is_none();
+        assert!(!self.ended || event.is_none(), "machine broke rule 8: an event after the last one");
+        self.ended |= event.as_ref().is_some_and(self.is_last);
         event
     }
 

@@ -58,7 +58,7 @@ pub(super) enum Fault {
 
 /// Sends every line back after a while; a line `end` ends it.
 pub(super) struct Toy {
-    pub(super) fault: Fault,
+    fault: Fault,
     now: Instant,
     partial: BytesMut,
     held: VecDeque<(Instant, BytesMut)>,
@@ -68,7 +68,7 @@ pub(super) struct Toy {
     events: VecDeque<String>,
     full: bool,
     open: bool,
-    pub(super) ended: bool,
+    ended: bool,
     finish_told: bool,
     finished: bool,
 }

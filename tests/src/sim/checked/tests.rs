@@ -31,7 +31,7 @@ const TEXT: &[u8] =
     b"child\nsome line that is a bit longer than others\nand one more, so that it is full\nabort\n";
 
 fn checked(fault: Fault) -> Checked<Toy> {
-    Checked::new(Toy::new(fault)).with_ended(|toy| toy.ended)
+    Checked::new(Toy::new(fault)).with_last(|event| event == "ended")
 }
 
 fn run(fault: Fault) {

@@ -44,7 +44,7 @@ type Toys = World<Checked<Toy>>;
 fn world(link: Link, fault: Fault, text: &[u8], close: bool) -> (Toys, Rc<RefCell<Vec<u8>>>) {
     let got = Rc::default();
     let mut world = World::new(link, |_| Spawned::Party(Box::new(Child(Hold::No))));
-    let id = world.add(Checked::new(Toy::new(fault)).with_ended(|toy| toy.ended));
+    let id = world.add(Checked::new(Toy::new(fault)).with_last(|event| event == "ended"));
     world.attach(id, PORT, Sender { text: text.to_vec(), got: Rc::clone(&got), close });
     (world, got)
 }
