@@ -11,4 +11,4 @@ mod pump;
 mod toy;
 
 pub use poll_io::{PollIo, Stream, TURNS, World};
-pub use pump::{Counters, Done, Op, Outcome, Pump, TURN_FRAMES, WRITE_GATHER};
+pub use pump::{Counters, Done, MAX_REMEMBERED, Op, Outcome, Pump, TURN_FRAMES, WRITE_GATHER};

@@ -187,7 +187,7 @@ impl<M: Machine, W: World> PollIo<M, W> {
         &mut self.world
     }
 
-    /// Returns what went through `port` so far; zero once it is closed.
+    /// Returns what went through `port` so far, as [`Pump::counters`].
     pub fn counters(&self, port: Port) -> Counters {
         self.pump.counters(port)
     }

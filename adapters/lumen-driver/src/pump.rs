@@ -19,6 +19,9 @@ pub const WRITE_GATHER: usize = 64 * 1024;
 /// Frames one port may gather in a turn, so that a port with very many tiny ones cannot keep the others waiting.
 pub const TURN_FRAMES: usize = 256;
 
+/// Closed ports of which the [`Counters`] are still known.
+pub const MAX_REMEMBERED: usize = 8;
+
 /// An operation to start. Each is counted in [`Pump::in_flight`] until its [`Done`] arrives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
@@ -94,6 +97,8 @@ pub struct Pump<M: Machine> {
     asked: VecDeque<Op>,
     in_flight: usize,
     shut: bool,
+    /// The last ports that were closed, the oldest first.
+    closed: VecDeque<(Port, Counters)>,
 }
 
 impl<M: Machine> Pump<M> {
@@ -107,6 +112,7 @@ impl<M: Machine> Pump<M> {
             asked: VecDeque::new(),
             in_flight: 0,
             shut: false,
+            closed: VecDeque::new(),
         }
     }
 
@@ -142,6 +148,10 @@ impl<M: Machine> Pump<M> {
             Done::Closed(port) => {
                 if let Some(state) = self.ports.remove(&port) {
                     self.in_flight -= state.outstanding();
+                    if self.closed.len() == MAX_REMEMBERED {
+                        self.closed.pop_front();
+                    }
+                    self.closed.push_back((port, state.counters));
                 }
             }
         }
@@ -215,9 +225,14 @@ impl<M: Machine> Pump<M> {
         self.in_flight == 0 && self.ports.is_empty()
     }
 
-    /// Returns what went through `port` so far; zero once it is closed.
+    /// Returns what went through `port` so far. Zero for one that is not among the last [`MAX_REMEMBERED`] closed.
     pub fn counters(&self, port: Port) -> Counters {
-        self.ports.get(&port).map_or_else(Counters::default, |state| state.counters)
+        match self.ports.get(&port) {
+            Some(state) => state.counters,
+            None => {
+                self.closed.iter().find(|(closed, _)| *closed == port).map_or_else(Counters::default, |c| c.1)
+            }
+        }
     }
 
     fn advance(&mut self, now: Instant) {

@@ -209,7 +209,23 @@ fn an_abort_closes_once_and_the_machine_hears_no_more() {
     pump.complete(T, Done::Wrote(A, Outcome::Failed));
     assert_eq!(ops(&mut pump), []);
     assert_eq!(pump.machine().heard(), [Heard::Opened(A)]);
-    assert_eq!(pump.counters(A), Counters::default());
+}
+
+#[test]
+fn counters_of_the_last_closed_ports_are_kept() {
+    let ports: Vec<Port> = (0..=u32::try_from(MAX_REMEMBERED).unwrap()).map(Port::new).collect();
+    let mut pump = quiet(&ports);
+    for port in &ports {
+        pump.with(T, |toy| toy.send(*port, b"abc"));
+        assert_eq!(ops(&mut pump), [Op::Write(*port)]);
+        wrote(&mut pump, *port, 3);
+    }
+    pump.close_all(T);
+    for port in &ports {
+        pump.complete(T, Done::Closed(*port));
+    }
+    let written: Vec<u64> = ports.iter().map(|port| pump.counters(*port).bytes_written).collect();
+    assert_eq!((written[0], written[1], written[MAX_REMEMBERED]), (0, 3, 3));
 }
 
 #[test]
