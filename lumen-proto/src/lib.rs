@@ -14,6 +14,10 @@ pub mod varint;
 pub mod negotiate;
 
 #[cfg(feature = "alloc")]
+pub mod connection;
+#[cfg(feature = "alloc")]
+pub mod endpoint;
+#[cfg(feature = "alloc")]
 pub mod jsonrpc;
 #[cfg(feature = "alloc")]
 pub mod supervisor;

@@ -161,7 +161,9 @@ impl fmt::Display for Reason {
             Self::BadId => f.write_str("an id must be a string or a number"),
             Self::LongId => write!(f, "an id must not be longer than {} bytes", super::limits::MAX_ID),
             Self::TooLong { len, max } => write!(f, "message of {len} bytes is longer than {max}"),
-            Self::TooLongToSkip { max } => write!(f, "message is longer than the {max} bytes that are skipped"),
+            Self::TooLongToSkip { max } => {
+                write!(f, "message is longer than the {max} bytes that are skipped")
+            }
             Self::ReservedType(kind) => write!(f, "frame of reserved type 0x{kind:02x}"),
             Self::ReservedFlags(flags) => write!(f, "frame with reserved flags 0x{flags:02x}"),
             Self::Unsupported(what) => write!(f, "{what} is not supported"),

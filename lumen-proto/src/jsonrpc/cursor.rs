@@ -41,7 +41,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Passes white space.
-    #[inline]
+    #[inline(always)]
     pub(super) fn blanks(&mut self) {
         while let Some(byte @ (b' ' | b'\n' | b'\r' | b'\t')) = self.peek() {
             self.newline |= byte == b'\n' || byte == b'\r';
@@ -50,7 +50,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Passes `byte`.
-    #[inline]
+    #[inline(always)]
     pub(super) fn expect(&mut self, byte: u8) -> Option<()> {
         if self.peek()? != byte {
             return None;
@@ -60,6 +60,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Passes an opening bracket or brace.
+    #[inline(always)]
     pub(super) fn open(&mut self, object: bool) -> Option<()> {
         let Some(word) = self.objects.get_mut(self.depth / 64) else {
             self.too_deep = true;
@@ -73,6 +74,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Passes a closing bracket or brace; returns whether the container around it is an object.
+    #[inline(always)]
     pub(super) fn close(&mut self) -> bool {
         self.at += 1;
         self.depth = self.depth.saturating_sub(1);
@@ -82,7 +84,7 @@ impl<'a> Cursor<'a> {
 
     /// Passes what stands before the next member of an open object, its key and its colon. Returns the key and
     /// whether it has escapes, or `Some(None)` after the object's end.
-    #[inline]
+    #[inline(always)]
     pub(super) fn next_key(&mut self, first: bool) -> Option<Option<(Span, bool)>> {
         self.blanks();
         match self.peek()? {
@@ -180,7 +182,7 @@ impl<'a> Cursor<'a> {
 
     /// Passes a key, its colon and the blanks around that; returns where the key ended and whether it has
     /// escapes.
-    #[inline]
+    #[inline(always)]
     fn key(&mut self) -> Option<(usize, bool)> {
         if self.peek()? != b'"' {
             return None;
@@ -194,7 +196,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Passes a string, from its opening quote on; returns whether it has escapes.
-    #[inline]
+    #[inline(always)]
     pub(super) fn string(&mut self) -> Option<bool> {
         let mut escaped = false;
         self.at += 1;
@@ -214,6 +216,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
+    #[inline(always)]
     fn escape(&mut self) -> Option<()> {
         match self.text.get(self.at + 1)? {
             b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => self.at += 2,
@@ -230,6 +233,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Passes a number.
+    #[inline(always)]
     pub(super) fn number(&mut self) -> Option<()> {
         if self.peek()? == b'-' {
             self.at += 1;
@@ -253,6 +257,7 @@ impl<'a> Cursor<'a> {
         Some(())
     }
 
+    #[inline(always)]
     fn digits(&mut self) -> Option<()> {
         let start = self.at;
         while let Some(b'0'..=b'9') = self.peek() {
@@ -261,6 +266,7 @@ impl<'a> Cursor<'a> {
         (self.at > start).then_some(())
     }
 
+    #[inline(always)]
     fn literal(&mut self, word: &[u8]) -> Option<()> {
         if !self.text.get(self.at..)?.starts_with(word) {
             return None;

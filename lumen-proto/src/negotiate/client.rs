@@ -127,6 +127,11 @@ impl Client {
         core::mem::take(&mut self.stray_due)
     }
 
+    /// Returns whether [`poll_probe`](Self::poll_probe) would return true.
+    pub const fn is_probe_due(&self) -> bool {
+        self.probe_due
+    }
+
     /// Returns whether messages wait for the opening probe.
     pub const fn is_holding(&self) -> bool {
         matches!(self.state, State::Closed | State::Probing { .. })

@@ -140,7 +140,11 @@ mod tests {
             r#"{"id":1,"method":"server/discover","params":{"_meta":{"io.modelcontextprotocol/clientCapabilities":{"extensions":{}}}}}"#,
         ] {
             let offered = add(&message(bare)).unwrap();
-            assert!(text(&offered).contains(r#""dev.lumen/transport":{"v":1,"caps":["#), "{}", text(&offered));
+            assert!(
+                text(&offered).contains(r#""dev.lumen/transport":{"v":1,"caps":["#),
+                "{}",
+                text(&offered)
+            );
             let (stripped, hello) = take(&offered).unwrap();
             assert_eq!(text(&stripped), bare);
             assert_eq!(hello.caps, Caps::OURS);
@@ -160,7 +164,10 @@ mod tests {
             r#"{"id":1,"method":"initialize","params":{"capabilities":{"extensions":{}}}}"#
         );
         let discover = add(&message(r#"{"id":1,"method":"server/discover","params":{}}"#)).unwrap();
-        assert!(text(&discover).contains(r#"{"_meta":{"io.modelcontextprotocol/clientCapabilities":{"extensions":"#));
+        assert!(
+            text(&discover)
+                .contains(r#"{"_meta":{"io.modelcontextprotocol/clientCapabilities":{"extensions":"#)
+        );
     }
 
     #[test]

@@ -4,19 +4,17 @@
 #[derive(Debug, Default)]
 pub struct Server {
     ack_due: bool,
-    asked: bool,
     lumen: bool,
 }
 
 impl Server {
     /// Makes the machine for one stream.
     pub const fn new() -> Self {
-        Self { ack_due: false, asked: false, lumen: false }
+        Self { ack_due: false, lumen: false }
     }
 
     /// Takes a probe; it may come at any time. Probes that come faster than ACKs are written share one.
     pub fn handle_probe(&mut self) {
-        self.asked = true;
         self.ack_due = true;
     }
 
@@ -32,9 +30,9 @@ impl Server {
         core::mem::take(&mut self.ack_due)
     }
 
-    /// Returns whether a probe has been read.
-    pub const fn is_asked(&self) -> bool {
-        self.asked
+    /// Returns whether [`poll_ack`](Self::poll_ack) would return true.
+    pub const fn is_ack_due(&self) -> bool {
+        self.ack_due
     }
 
     /// Returns whether messages go out as frames.

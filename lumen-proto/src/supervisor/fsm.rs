@@ -145,7 +145,10 @@ impl Supervisor {
     /// Begins to end it. The caller closes its input. A quicker ladder overtakes a slower one.
     pub fn stop(&mut self, now: Instant, ladder: Ladder) {
         match self.state {
-            State::Idle => self.enter(State::Over),
+            State::Idle => {
+                self.enter(State::Over);
+                self.ended = Some(Ended::Closed);
+            }
             State::Over | State::Draining { .. } => {}
             State::Stopping { step: Step::InputClosed, .. } | State::Starting | State::Running => {
                 if ladder == Ladder::Quick {

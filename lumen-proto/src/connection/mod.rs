@@ -1,0 +1,12 @@
+//! F5: one stream as whole messages: carrier, framing and what the peer can take. Knows no ids but those of the
+//! handshake.
+
+mod event;
+mod heartbeat;
+mod reader;
+mod stream;
+#[cfg(test)]
+mod tests;
+
+pub use event::Event;
+pub use stream::{Config, Connection, Role};

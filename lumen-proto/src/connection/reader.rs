@@ -1,0 +1,292 @@
+//! Lines and frames out of one byte stream, told apart at each boundary.
+
+use bytes::Bytes;
+
+use crate::frame::{Assembler, Flags, Growing, Header, Kind, MAX_HEADER_LEN, Payload, Step as FrameStep};
+use crate::jsonrpc::{Lines, Message, Refused, Scan, Scanned, Step as LineStep, Text};
+use crate::negotiate::Hello;
+use crate::negotiate::hello::is_plain_hello;
+use crate::{Reason, limits, varint};
+
+/// One thing read, owned.
+#[derive(Debug)]
+pub(super) enum Read {
+    /// A message, and whether it came in a frame.
+    Message {
+        message: Message,
+        framed: bool,
+    },
+    Rejected {
+        reason: Reason,
+        id: Option<Bytes>,
+        has_method: bool,
+    },
+    Noise {
+        excerpt: Bytes,
+        bytes: u64,
+    },
+    Probe(Hello),
+    Ack(Hello),
+    Heartbeat(Bytes),
+    /// A frame of a type that means nothing here.
+    Skipped(Kind),
+    Lost(Reason),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum At {
+    Boundary,
+    Line,
+    Frame,
+    Lost,
+}
+
+/// Tells lines from frames and cuts both.
+///
+/// # Telling them apart
+/// `{` and `[` start a line, a byte that a frame's length may start with starts a frame, anything else is noise
+/// up to its line feed. Log lines often start with a digit or a blank, which are lengths too. So until a probe
+/// or an ACK has been seen, only those two types start a frame; afterwards, a header of three printable
+/// characters is taken for text: as a frame it would have reserved flags and be refused anyway.
+#[derive(Debug)]
+pub(super) struct Reader {
+    lines: Lines,
+    frames: Assembler<Growing>,
+    at: At,
+    /// The beginning of a frame header, or of what looked like one.
+    head: Head,
+    /// Follows the payload of a frame that is too long to keep.
+    scan: Option<Scan>,
+    max: u64,
+    takes_frames: bool,
+    /// A probe or an ACK has been seen.
+    met: bool,
+}
+
+#[derive(Debug, Default)]
+struct Head {
+    bytes: [u8; MAX_HEADER_LEN],
+    len: usize,
+}
+
+impl Head {
+    fn as_slice(&self) -> &[u8] {
+        self.bytes.get(..self.len).unwrap_or_default()
+    }
+
+    fn push(&mut self, byte: u8) {
+        if let Some(slot) = self.bytes.get_mut(self.len) {
+            *slot = byte;
+            self.len += 1;
+        }
+    }
+
+    fn drop_front(&mut self, count: usize) {
+        self.bytes.copy_within(count.min(self.len)..self.len, 0);
+        self.len -= count.min(self.len);
+    }
+}
+
+impl Reader {
+    /// # Bounds
+    /// One partial message of at most `max` bytes, doubled while it grows.
+    pub(super) fn new(max: usize, takes_frames: bool) -> Self {
+        Self {
+            lines: Lines::with_limits(max, limits::MAX_SKIP),
+            frames: Assembler::with_limits(Growing::new(), max as u64, limits::MAX_SKIP),
+            at: At::Boundary,
+            head: Head::default(),
+            scan: None,
+            max: max as u64,
+            takes_frames,
+            met: false,
+        }
+    }
+
+    /// Takes bytes from the front of `input` and returns what they led to, at most one thing; `None` when all
+    /// of it is taken.
+    pub(super) fn next(&mut self, input: &mut &[u8]) -> Option<Read> {
+        loop {
+            if self.at == At::Boundary {
+                self.decide(input)?;
+            }
+            if self.at == At::Lost {
+                *input = &[];
+                return None;
+            }
+            let read = if self.head.len == 0 {
+                self.advance(input)
+            } else {
+                let head = core::mem::take(&mut self.head);
+                let mut rest = head.as_slice();
+                let read = self.advance(&mut rest);
+                let taken = head.len - rest.len();
+                self.head = head;
+                self.head.drop_front(taken);
+                read
+            };
+            if read.is_some() || (input.is_empty() && self.head.len == 0) {
+                return read;
+            }
+        }
+    }
+
+    /// Takes the end of the stream.
+    pub(super) fn finish(&mut self) -> Option<Read> {
+        let at = core::mem::replace(&mut self.at, At::Lost);
+        match at {
+            At::Frame => Some(Read::Lost(Reason::Truncated { had: self.frames.pending() })),
+            At::Line => self.lines.finish().map(|step| from_line(step, self.max)),
+            At::Boundary if self.head.len > 0 => Some(Read::Noise {
+                excerpt: Bytes::copy_from_slice(self.head.as_slice()),
+                bytes: self.head.len as u64,
+            }),
+            At::Boundary | At::Lost => None,
+        }
+    }
+
+    /// Finds out what starts here. `None`: there is no more input to tell by.
+    fn decide(&mut self, input: &mut &[u8]) -> Option<()> {
+        loop {
+            let known = if self.head.len == 0 { *input } else { self.head.as_slice() };
+            if let Some(at) = self.judge(known) {
+                self.at = at;
+                return Some(());
+            }
+            // Fewer bytes than a header has: collect them one by one.
+            let (byte, rest) = input.split_first()?;
+            self.head.push(*byte);
+            *input = rest;
+        }
+    }
+
+    fn judge(&self, bytes: &[u8]) -> Option<At> {
+        let first = *bytes.first()?;
+        if !self.takes_frames || !varint::is_lead(first) {
+            return Some(At::Line);
+        }
+        if !self.met {
+            // No probe or ACK is longer than 65,535 bytes.
+            let at = match first {
+                b'\t' | b'\n' | b'\r' | b' ' | 0x40 | 0xc0 => return Some(At::Line),
+                0x80 => 3,
+                _ => 1,
+            };
+            let kind = Kind(*bytes.get(at)?);
+            return Some(if matches!(kind, Kind::PROBE | Kind::PROBE_ACK) { At::Frame } else { At::Line });
+        }
+        match Header::decode(bytes) {
+            Ok(None) => None,
+            Ok(Some((header, _))) if is_text(first, &header) => Some(At::Line),
+            Ok(Some(_)) | Err(_) => Some(At::Frame),
+        }
+    }
+
+    /// Goes on with the line or frame that has begun. `None`: all of `input` is taken.
+    fn advance(&mut self, input: &mut &[u8]) -> Option<Read> {
+        if self.at == At::Line {
+            let step = self.lines.feed(input);
+            if !self.lines.is_mid_line() {
+                // Also behind blank lines, which pass in silence.
+                self.at = if matches!(step, Some(LineStep::Lost(_))) { At::Lost } else { At::Boundary };
+            }
+            return step.map(|step| from_line(step, self.max));
+        }
+        let (at, read) = match self.frames.feed(input)? {
+            FrameStep::Frame { header, payload } => (At::Boundary, from_frame(header, payload)),
+            FrameStep::Skipped { header, chunk, end } => {
+                let scan = self.scan.get_or_insert_default();
+                scan.push(chunk.as_slice());
+                if !end {
+                    return None;
+                }
+                let scan = self.scan.take().unwrap_or_default();
+                (At::Boundary, oversize_frame(header, self.max, scan))
+            }
+            FrameStep::Lost(reason) => (At::Lost, Read::Lost(reason)),
+        };
+        self.at = at;
+        self.met |= matches!(read, Read::Probe(_) | Read::Ack(_));
+        Some(read)
+    }
+}
+
+/// Whether a frame header is rather the beginning of a line of text: LEN, TYPE and FLAGS all printable.
+fn is_text(first: u8, header: &Header) -> bool {
+    let printable = |byte: u8| (0x20..0x7f).contains(&byte);
+    (0x20..0x40).contains(&first) && printable(header.kind.0) && printable(header.flags.0)
+}
+
+fn from_line(step: LineStep<'_>, max: u64) -> Read {
+    match step {
+        LineStep::Line(Text::Borrowed(text)) => match Message::copy_from(text) {
+            Ok(message) => Read::Message { message, framed: false },
+            Err(refused) => rejected(refused, text),
+        },
+        LineStep::Line(Text::Owned(text)) => from_owned(text, false),
+        LineStep::Noise { excerpt, len } => Read::Noise { excerpt: excerpt.into_bytes(), bytes: len },
+        LineStep::Skipped { len, scan } => oversize(len, max, scan),
+        LineStep::Lost(reason) => Read::Lost(reason),
+    }
+}
+
+fn from_owned(text: Bytes, framed: bool) -> Read {
+    match Message::parse(text) {
+        Ok(message) => Read::Message { message, framed },
+        Err((refused, text)) => rejected(refused, &text),
+    }
+}
+
+fn from_frame(header: Header, payload: Payload<'_>) -> Read {
+    let spoiled = |reason| Read::Rejected { reason, id: None, has_method: header.kind == Kind::REQUEST };
+    if header.kind.is_reserved() {
+        return spoiled(Reason::ReservedType(header.kind.0));
+    }
+    if header.flags.reserved_bits() != 0 {
+        return spoiled(Reason::ReservedFlags(header.flags.0));
+    }
+    for (flag, what) in [(Flags::ENCRYPTED, "an encrypted frame"), (Flags::FRAGMENTED, "a fragmented frame")]
+    {
+        if header.flags.contains(flag) {
+            return spoiled(Reason::Unsupported(what));
+        }
+    }
+    match header.kind {
+        Kind::PROBE | Kind::PROBE_ACK => {
+            let hello = if is_plain_hello(&header) { Hello::parse(payload.as_slice()) } else { None };
+            match (hello, header.kind) {
+                (Some(hello), Kind::PROBE) => Read::Probe(hello),
+                (Some(hello), _) => Read::Ack(hello),
+                (None, kind) => Read::Skipped(kind),
+            }
+        }
+        Kind::HEARTBEAT => Read::Heartbeat(payload.into_bytes()),
+        Kind::STREAM_INIT | Kind::STREAM_DATA => {
+            Read::Rejected { reason: Reason::Unsupported("a stream frame"), id: None, has_method: false }
+        }
+        kind if kind.is_message() => {
+            if header.flags.contains(Flags::COMPRESSED) {
+                return spoiled(Reason::Unsupported("a compressed frame"));
+            }
+            from_owned(payload.into_bytes(), true)
+        }
+        kind => Read::Skipped(kind),
+    }
+}
+
+fn rejected(refused: Refused, text: &[u8]) -> Read {
+    let id = refused.id.map(|id| Bytes::copy_from_slice(id.of(text)));
+    Read::Rejected { reason: refused.reason, id, has_method: refused.has_method }
+}
+
+fn oversize_frame(header: Header, max: u64, scan: Scan) -> Read {
+    if !header.kind.is_message() {
+        return Read::Skipped(header.kind);
+    }
+    let is_text = header.flags.0 & !Flags::PRIORITY.0 == 0;
+    oversize(header.len, max, if is_text { scan.finish() } else { Scanned::default() })
+}
+
+fn oversize(len: u64, max: u64, scanned: Scanned) -> Read {
+    Read::Rejected { reason: Reason::TooLong { len, max }, id: scanned.id, has_method: scanned.has_method }
+}

@@ -1,0 +1,451 @@
+//! The connection itself.
+
+use alloc::collections::VecDeque;
+use core::time::Duration;
+
+use bytes::BytesMut;
+
+use super::Event;
+use super::heartbeat::Heartbeat;
+use super::reader::{Read, Reader};
+use crate::frame::{self, Flags, Kind};
+use crate::jsonrpc::{self, IdKey, Message, Patches, batch, find};
+use crate::negotiate::hello::OPENING_PROBE;
+use crate::negotiate::{Ack, Caps, Client, Hello, Mode, Server, offer};
+use crate::{Instant, Reason, Transmit, limits};
+
+/// The most handshakes in flight whose answers are looked at for an echo; a further one goes without the offer.
+const MAX_HANDSHAKES: usize = 4;
+
+/// Which part this side plays on a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// Asks the peer for LUMEN.
+    Client {
+        /// How.
+        mode: Mode,
+        /// How long the opening probe holds messages back.
+        probe_timeout: Duration,
+    },
+    /// Answers whoever asks.
+    Server,
+    /// Speaks JSON lines only.
+    Plain,
+}
+
+/// How a connection is set up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// The part to play.
+    pub role: Role,
+    /// The largest message taken, in bytes.
+    pub max_message: usize,
+    /// The largest message sent as a JSON line, in bytes.
+    pub max_line: usize,
+}
+
+impl Config {
+    /// Makes the usual set-up for a part.
+    pub const fn new(role: Role) -> Self {
+        Self { role, max_message: limits::MAX_MESSAGE, max_line: limits::MAX_MESSAGE }
+    }
+}
+
+#[derive(Debug)]
+enum Part {
+    Client(Client),
+    Server(Server),
+    Plain,
+}
+
+#[derive(Debug)]
+struct Queued {
+    message: Message,
+    own: bool,
+}
+
+/// One stream as whole messages.
+///
+/// # Bounds
+/// What is queued to be sent is bounded by its owner, who asks [`queued`](Self::queued) before it reads more.
+/// Events are bounded by the input that caused them.
+#[derive(Debug)]
+pub struct Connection {
+    part: Part,
+    reader: Reader,
+    heartbeat: Heartbeat,
+    queue: VecDeque<Queued>,
+    queued: usize,
+    queued_own: usize,
+    events: VecDeque<Event>,
+    /// Handshakes whose offer (of this hop) awaits the answer.
+    handshakes: VecDeque<IdKey>,
+    max_line: usize,
+    peer: Caps,
+    open: bool,
+    finishing: bool,
+}
+
+impl Connection {
+    /// Makes a connection for a stream that is not open yet.
+    pub fn new(config: Config) -> Self {
+        let part = match config.role {
+            Role::Client { mode, probe_timeout } => Part::Client(Client::new(mode, probe_timeout)),
+            Role::Server => Part::Server(Server::new()),
+            Role::Plain => Part::Plain,
+        };
+        Self {
+            reader: Reader::new(config.max_message, !matches!(part, Part::Plain)),
+            part,
+            heartbeat: Heartbeat::default(),
+            queue: VecDeque::new(),
+            queued: 0,
+            queued_own: 0,
+            events: VecDeque::new(),
+            handshakes: VecDeque::new(),
+            max_line: config.max_line,
+            peer: Caps::NONE,
+            open: false,
+            finishing: false,
+        }
+    }
+
+    /// Takes the fact that the stream is open.
+    pub fn handle_opened(&mut self, now: Instant) {
+        self.open = true;
+        if let Part::Client(client) = &mut self.part {
+            client.handle_opened(now);
+        }
+    }
+
+    /// Takes bytes that arrived.
+    pub fn handle_data(&mut self, mut data: &[u8]) {
+        while let Some(read) = self.reader.next(&mut data) {
+            self.on_read(read);
+        }
+    }
+
+    /// Takes the end of what arrives.
+    pub fn handle_eof(&mut self) {
+        if let Some(read) = self.reader.finish() {
+            self.on_read(read);
+        }
+    }
+
+    /// Takes the passing of time.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        if let Part::Client(client) = &mut self.part
+            && client.handle_timeout(now)
+        {
+            self.events.push_back(Event::FellBack);
+        }
+    }
+
+    /// Queues a message. It is encoded when it leaves, for the carrier agreed on by then.
+    pub fn send(&mut self, message: Message) {
+        self.push(message, false);
+    }
+
+    /// Queues a message that was made here rather than passed on; see [`queued_own`](Self::queued_own).
+    pub fn send_own(&mut self, message: Message) {
+        self.push(message, true);
+    }
+
+    /// Closes the writing half when everything queued is out. What is queued afterwards is dropped.
+    pub fn finish(&mut self) {
+        self.finishing = true;
+    }
+
+    /// Appends the next probe, ACK, heartbeat or message to `out`.
+    pub fn poll_transmit(&mut self, out: &mut BytesMut) -> Transmit {
+        if !self.open {
+            return Transmit::Idle;
+        }
+        if self.encode_hello(out) {
+            return Transmit::More;
+        }
+        if let Some(echo) = self.heartbeat.poll_echo() {
+            frame::encode(Kind::HEARTBEAT, Flags::NONE, &echo, out);
+            return Transmit::More;
+        }
+        if matches!(&self.part, Part::Client(client) if client.is_holding()) {
+            return Transmit::Idle;
+        }
+        while let Some(Queued { message, own }) = self.queue.pop_front() {
+            self.queued -= message.len();
+            self.queued_own -= if own { message.len() } else { 0 };
+            if self.encode(message, out) {
+                return Transmit::More;
+            }
+        }
+        if self.finishing { Transmit::Finish } else { Transmit::Idle }
+    }
+
+    /// Returns the next event.
+    #[must_use]
+    pub fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    /// Returns when the opening probe is given up.
+    #[must_use]
+    pub const fn poll_timeout(&self) -> Option<Instant> {
+        match &self.part {
+            Part::Client(client) => client.poll_timeout(),
+            _ => None,
+        }
+    }
+
+    /// Returns the bytes of messages that wait to be sent.
+    pub const fn queued(&self) -> usize {
+        self.queued
+    }
+
+    /// Returns how many of those are of messages made here. What is passed on is bounded by not reading the
+    /// other side; this has to be bounded by not reading the same side.
+    pub const fn queued_own(&self) -> usize {
+        self.queued_own
+    }
+
+    /// Returns whether messages leave as frames.
+    pub const fn is_lumen(&self) -> bool {
+        match &self.part {
+            Part::Client(client) => client.is_lumen(),
+            Part::Server(server) => server.is_lumen(),
+            Part::Plain => false,
+        }
+    }
+
+    /// Returns what the peer said it can do, in its last probe or in the ACK that was taken.
+    pub const fn peer(&self) -> Caps {
+        self.peer
+    }
+
+    /// Returns whether `poll_transmit` would do something.
+    pub fn has_output(&self) -> bool {
+        self.open
+            && (self.finishing || self.heartbeat.is_due() || !self.queue.is_empty() || self.is_hello_due())
+    }
+
+    fn encode_hello(&mut self, out: &mut BytesMut) -> bool {
+        match &mut self.part {
+            Part::Client(client) => {
+                let due = client.poll_probe();
+                if due {
+                    out.extend_from_slice(OPENING_PROBE);
+                }
+                due
+            }
+            Part::Server(server) => {
+                let due = server.poll_ack();
+                if due {
+                    Hello::OURS.encode_ack(out);
+                }
+                due
+            }
+            Part::Plain => false,
+        }
+    }
+
+    fn is_hello_due(&self) -> bool {
+        match &self.part {
+            Part::Client(client) => client.is_probe_due(),
+            Part::Server(server) => server.is_ack_due(),
+            Part::Plain => false,
+        }
+    }
+
+    fn push(&mut self, message: Message, own: bool) {
+        if self.finishing {
+            return;
+        }
+        let message = self.echoed(message);
+        self.queued += message.len();
+        self.queued_own += if own { message.len() } else { 0 };
+        self.queue.push_back(Queued { message, own });
+    }
+
+    /// Returns the message with our echo, if it answers a handshake that carried an offer.
+    fn echoed(&mut self, message: Message) -> Message {
+        if matches!(self.part, Part::Server(_)) && self.settles_handshake(&message) {
+            offer::add_echo(&message).unwrap_or(message)
+        } else {
+            message
+        }
+    }
+
+    /// Returns whether it went into `out`.
+    fn encode(&mut self, message: Message, out: &mut BytesMut) -> bool {
+        if self.is_lumen() {
+            frame::encode(kind_of(&message), Flags::NONE, message.bytes(), out);
+            return true;
+        }
+        let message = self.offered(message);
+        if message.len() > self.max_line {
+            let reason = Reason::TooLong { len: message.len() as u64, max: self.max_line as u64 };
+            self.events.push_back(Event::Unsent { message, reason });
+            return false;
+        }
+        message.write_line(&Patches::new(), out);
+        true
+    }
+
+    /// Returns the message with our offer, if it is a handshake and the server was not asked otherwise.
+    fn offered(&mut self, message: Message) -> Message {
+        let Part::Client(client) = &self.part else { return message };
+        if !client.is_offering() || !offer::is_handshake(&message) || self.handshakes.len() >= MAX_HANDSHAKES
+        {
+            return message;
+        }
+        let key = message.id().and_then(|id| IdKey::from_token(id).ok());
+        match (key, offer::add(&message)) {
+            (Some(key), Some(offered)) => {
+                self.handshakes.push_back(key);
+                offered
+            }
+            _ => message,
+        }
+    }
+
+    fn on_read(&mut self, read: Read) {
+        match read {
+            Read::Message { message, framed } => self.on_message(message, framed),
+            Read::Rejected { reason, id, has_method } => {
+                self.events.push_back(Event::Rejected { reason, id, has_method });
+            }
+            Read::Noise { excerpt, bytes } => self.on_noise(excerpt, bytes),
+            Read::Skipped(kind) => self.on_skipped(kind),
+            Read::Lost(reason) => self.events.push_back(Event::Lost(reason)),
+            Read::Heartbeat(payload) => self.heartbeat.handle_payload(&payload),
+            Read::Probe(hello) => match &mut self.part {
+                Part::Server(server) => {
+                    server.handle_probe();
+                    self.peer = hello.caps;
+                }
+                _ => self.on_skipped(Kind::PROBE),
+            },
+            Read::Ack(hello) => {
+                let ack = if let Part::Client(client) = &mut self.part {
+                    client.handle_ack()
+                } else {
+                    Ack::Ignored
+                };
+                match ack {
+                    Ack::Upgraded => {
+                        self.peer = hello.caps;
+                        self.events.push_back(Event::Upgraded);
+                    }
+                    Ack::Ignored => self.on_skipped(Kind::PROBE_ACK),
+                }
+            }
+        }
+    }
+
+    fn on_message(&mut self, message: Message, framed: bool) {
+        let message = match &mut self.part {
+            Part::Client(client) => {
+                if is_stray(&message) {
+                    if client.poll_stray() {
+                        self.events.push_back(Event::Stray(message));
+                        return;
+                    }
+                } else if message.kind() == jsonrpc::Kind::Response {
+                    client.handle_answer();
+                }
+                self.without_echo(message)
+            }
+            Part::Server(server) => {
+                if framed && server.handle_message_frame() {
+                    self.events.push_back(Event::Upgraded);
+                }
+                self.without_offer(message)
+            }
+            Part::Plain => self.without_offer(message),
+        };
+        self.events.push_back(Event::Message(message));
+    }
+
+    /// The offer is hop by hop: whoever is behind us is not asked by the one before us.
+    fn without_offer(&mut self, message: Message) -> Message {
+        if !offer::is_handshake(&message) {
+            return message;
+        }
+        let Some((stripped, _)) = offer::take(&message) else { return message };
+        if matches!(self.part, Part::Server(_))
+            && self.handshakes.len() < MAX_HANDSHAKES
+            && let Some(Ok(key)) = stripped.id().map(IdKey::from_token)
+        {
+            self.handshakes.push_back(key);
+        }
+        stripped
+    }
+
+    fn without_echo(&mut self, message: Message) -> Message {
+        if !self.settles_handshake(&message) {
+            return message;
+        }
+        let Some((stripped, _)) = offer::take_echo(&message) else { return message };
+        if let Part::Client(client) = &mut self.part {
+            client.handle_echo();
+        }
+        stripped
+    }
+
+    /// Returns whether this answers one of the handshakes that are kept in mind, and forgets that one.
+    fn settles_handshake(&mut self, message: &Message) -> bool {
+        if self.handshakes.is_empty() || message.kind() != jsonrpc::Kind::Response {
+            return false;
+        }
+        let Some(Ok(key)) = message.id().map(IdKey::from_token) else { return false };
+        let Some(at) = self.handshakes.iter().position(|waiting| *waiting == key) else { return false };
+        self.handshakes.remove(at).is_some()
+    }
+
+    fn on_noise(&mut self, excerpt: bytes::Bytes, len: u64) {
+        if let Some(Event::Noise { lines, bytes, .. }) = self.events.back_mut() {
+            *lines += 1;
+            *bytes += len;
+        } else {
+            self.events.push_back(Event::Noise { excerpt, lines: 1, bytes: len });
+        }
+    }
+
+    fn on_skipped(&mut self, kind: Kind) {
+        match self.events.back_mut() {
+            Some(Event::Skipped { kind: last, frames }) if *last == kind => *frames += 1,
+            _ => self.events.push_back(Event::Skipped { kind, frames: 1 }),
+        }
+    }
+}
+
+/// Whether it is what servers say to a probe that they take for a broken line: an error without an id, or one
+/// log notification.
+fn is_stray(message: &Message) -> bool {
+    match message.kind() {
+        jsonrpc::Kind::Response => {
+            let error = message.envelope().error;
+            let code = error.and_then(|error| find(message.bytes(), error, &["code"]));
+            let code = code.map_or(&[][..], |code| code.of(message.bytes()));
+            message.id().is_none_or(|id| id == b"null") && (code == b"-32700" || code == b"-32600")
+        }
+        jsonrpc::Kind::Notification => message.method_is("notifications/message"),
+        _ => false,
+    }
+}
+
+/// Returns the frame type that a message travels as. A batch is a request if one of its elements is.
+fn kind_of(message: &Message) -> Kind {
+    let kind = match message.kind() {
+        jsonrpc::Kind::Batch => {
+            let mut kinds = batch(message.bytes()).map(|element| element.kind);
+            let first = kinds.next().unwrap_or(jsonrpc::Kind::Notification);
+            if kinds.any(|kind| kind == jsonrpc::Kind::Request) { jsonrpc::Kind::Request } else { first }
+        }
+        kind => kind,
+    };
+    match kind {
+        jsonrpc::Kind::Request | jsonrpc::Kind::Batch => Kind::REQUEST,
+        jsonrpc::Kind::Response => Kind::RESPONSE,
+        jsonrpc::Kind::Notification => Kind::NOTIFY,
+    }
+}

@@ -1,0 +1,294 @@
+use core::time::Duration;
+use std::format;
+use std::vec::Vec;
+
+use bytes::BytesMut;
+
+use super::*;
+use crate::frame::{self, Flags, Kind};
+use crate::jsonrpc::Message;
+use crate::negotiate::Mode;
+use crate::negotiate::hello::OPENING_PROBE;
+use crate::{Instant, Reason, Transmit, limits};
+
+const ACK: &[u8] = b"\x12\x10\x00{\"v\":1,\"caps\":[]}\n";
+const PING: &str = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
+const PONG: &str = r#"{"jsonrpc":"2.0","id":1,"result":{}}"#;
+const INIT: &str = r#"{"id":0,"method":"initialize","params":{"capabilities":{}}}"#;
+
+fn connection(role: Role) -> Connection {
+    let mut connection = Connection::new(Config::new(role));
+    connection.handle_opened(Instant::ZERO);
+    connection
+}
+
+fn client(mode: Mode) -> Connection {
+    connection(Role::Client { mode, probe_timeout: limits::PROBE_TIMEOUT })
+}
+
+fn message(text: &str) -> Message {
+    Message::copy_from(text.as_bytes()).unwrap()
+}
+
+fn framed(kind: Kind, text: &str) -> Vec<u8> {
+    let mut out = BytesMut::new();
+    frame::encode(kind, Flags::NONE, text.as_bytes(), &mut out);
+    out.to_vec()
+}
+
+fn sent(connection: &mut Connection) -> Vec<u8> {
+    let mut out = BytesMut::new();
+    while connection.poll_transmit(&mut out) == Transmit::More {}
+    out.to_vec()
+}
+
+fn events(connection: &mut Connection) -> Vec<Event> {
+    core::iter::from_fn(|| connection.poll_event()).collect()
+}
+
+fn text(bytes: &[u8]) -> &str {
+    core::str::from_utf8(bytes).unwrap()
+}
+
+#[test]
+fn a_probe_holds_messages_until_its_ack_and_they_leave_as_frames() {
+    let mut c = client(Mode::Auto);
+    c.send(message(PING));
+    assert_eq!(sent(&mut c), OPENING_PROBE);
+    c.handle_data(ACK);
+    assert_eq!(events(&mut c), [Event::Upgraded]);
+    assert_eq!(sent(&mut c), framed(Kind::REQUEST, PING));
+    c.handle_data(&framed(Kind::RESPONSE, PONG));
+    assert_eq!(events(&mut c), [Event::Message(message(PONG))]);
+}
+
+#[test]
+fn without_an_ack_lines_leave_at_the_deadline_and_the_first_carries_the_offer() {
+    let mut c = client(Mode::Auto);
+    c.send(message(INIT));
+    assert_eq!(sent(&mut c), OPENING_PROBE);
+    c.handle_timeout(Instant::ZERO + limits::PROBE_TIMEOUT);
+    assert_eq!(events(&mut c), [Event::FellBack]);
+    let line = sent(&mut c);
+    assert!(text(&line).contains("dev.lumen/transport") && line.ends_with(b"}\n"));
+    // A late ACK changes nothing.
+    c.handle_data(ACK);
+    assert_eq!(events(&mut c), [Event::Skipped { kind: Kind::PROBE_ACK, frames: 1 }]);
+    c.send(message(PING));
+    assert_eq!(sent(&mut c), format!("{PING}\n").as_bytes());
+}
+
+#[test]
+fn an_echo_is_taken_out_and_answered_with_a_probe_that_holds_nothing() {
+    let mut c = client(Mode::Offer);
+    c.send(message(INIT));
+    let mut s = connection(Role::Server);
+    s.handle_data(&sent(&mut c));
+    let stripped = r#"{"id":0,"method":"initialize","params":{"capabilities":{"extensions":{}}}}"#;
+    assert_eq!(events(&mut s), [Event::Message(message(stripped))]);
+    s.send(message(r#"{"id":0,"result":{"capabilities":{}}}"#));
+    let answer = sent(&mut s);
+    assert!(text(&answer).contains("dev.lumen/transport"));
+    c.handle_data(&answer);
+    assert_eq!(
+        events(&mut c),
+        [Event::Message(message(r#"{"id":0,"result":{"capabilities":{"extensions":{}}}}"#))]
+    );
+    c.send(message(PING));
+    let mut expected = OPENING_PROBE.to_vec();
+    expected.extend_from_slice(format!("{PING}\n").as_bytes());
+    let bytes = sent(&mut c);
+    assert_eq!(bytes, expected);
+    s.handle_data(&bytes);
+    assert_eq!(events(&mut s), [Event::Message(message(PING))]);
+    assert!(!s.is_lumen());
+    c.handle_data(&sent(&mut s));
+    assert_eq!(events(&mut c), [Event::Upgraded]);
+    c.send(message(PING));
+    s.handle_data(&sent(&mut c));
+    assert_eq!(events(&mut s), [Event::Upgraded, Event::Message(message(PING))]);
+    s.send(message(PONG));
+    assert_eq!(sent(&mut s), framed(Kind::RESPONSE, PONG));
+}
+
+#[test]
+fn a_plain_side_neither_asks_nor_answers_nor_forwards_an_offer() {
+    let mut c = client(Mode::Offer);
+    c.send(message(INIT));
+    let mut plain = connection(Role::Plain);
+    plain.handle_data(&sent(&mut c));
+    let stripped = r#"{"id":0,"method":"initialize","params":{"capabilities":{"extensions":{}}}}"#;
+    assert_eq!(events(&mut plain), [Event::Message(message(stripped))]);
+    plain.send(message(r#"{"id":0,"result":{"capabilities":{}}}"#));
+    assert_eq!(sent(&mut plain), b"{\"id\":0,\"result\":{\"capabilities\":{}}}\n");
+    plain.handle_data(OPENING_PROBE);
+    assert!(matches!(events(&mut plain)[..], [Event::Noise { lines: 1, .. }]));
+    assert_eq!(sent(&mut plain), b"");
+}
+
+#[test]
+fn one_stray_line_is_swallowed() {
+    let stray = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error"}}"#;
+    for mode in [Mode::Auto, Mode::Offer] {
+        let mut c = client(mode);
+        let line = format!("{stray}\n{stray}\n{PONG}\n");
+        c.handle_data(line.as_bytes());
+        let m = |t| Event::Message(message(t));
+        let expected = match mode {
+            Mode::Auto => [Event::Stray(message(stray)), m(stray), m(PONG)].to_vec(),
+            _ => [m(stray), m(stray), m(PONG)].to_vec(),
+        };
+        assert_eq!(events(&mut c), expected);
+    }
+    let mut c = client(Mode::Auto);
+    c.handle_data(format!("{PONG}\n{stray}\n").as_bytes());
+    assert_eq!(events(&mut c).len(), 2);
+    assert!(c.poll_event().is_none());
+}
+
+#[test]
+fn log_lines_that_start_like_a_length_are_noise_before_and_after_the_switch() {
+    let noise = "2026-11-30 INFO up\n \t12:00 x\n@at\n0\n";
+    let mut c = client(Mode::Auto);
+    c.handle_data(format!("{noise}{PONG}\n").as_bytes());
+    let got = events(&mut c);
+    assert_eq!(got.len(), 2, "{got:?}");
+    assert!(matches!(got[0], Event::Noise { lines: 4, .. }));
+    c.handle_data(ACK);
+    c.handle_data(format!("2026-11-30 INFO up\n  at x.js\n{PONG}\n").as_bytes());
+    let got = events(&mut c);
+    assert!(
+        matches!(got[..], [Event::Upgraded, Event::Noise { lines: 2, .. }, Event::Message(_)]),
+        "{got:?}"
+    );
+}
+
+#[test]
+fn what_spoils_one_message_loses_only_that() {
+    let mut s = connection(Role::Server);
+    let mut bytes = OPENING_PROBE.to_vec();
+    for (kind, flags, text) in [
+        (Kind(0xff), 0, "x"),
+        (Kind::REQUEST, 0x10, PING),
+        (Kind::REQUEST, 0x02, PING),
+        (Kind::REQUEST, 0x01, PING),
+        (Kind::REQUEST, 0x00, r#"{"id":7,"method":"a","params":[}"#),
+        (Kind::STREAM_DATA, 0, "........."),
+        (Kind(0x42), 0, "?"),
+        (Kind(0x42), 0, "?"),
+        (Kind::REQUEST, 0x04, PING),
+    ] {
+        frame_into(&mut bytes, kind, flags, text);
+    }
+    s.handle_data(&bytes);
+    let rejected = |reason, id: Option<&'static str>, has_method| Event::Rejected {
+        reason,
+        id: id.map(|id| id.as_bytes().into()),
+        has_method,
+    };
+    assert_eq!(
+        events(&mut s),
+        [
+            rejected(Reason::ReservedType(0xff), None, false),
+            rejected(Reason::ReservedFlags(0x10), None, true),
+            rejected(Reason::Unsupported("an encrypted frame"), None, true),
+            rejected(Reason::Unsupported("a compressed frame"), None, true),
+            rejected(Reason::NotJson { at: 31 }, Some("7"), true),
+            rejected(Reason::Unsupported("a stream frame"), None, false),
+            Event::Skipped { kind: Kind(0x42), frames: 2 },
+            Event::Upgraded,
+            Event::Message(message(PING)),
+        ]
+    );
+}
+
+fn frame_into(bytes: &mut Vec<u8>, kind: Kind, flags: u8, text: &str) {
+    let mut out = BytesMut::new();
+    frame::encode(kind, Flags(flags), text.as_bytes(), &mut out);
+    bytes.extend_from_slice(&out);
+}
+
+#[test]
+fn what_is_too_long_is_answered_by_its_id_in_lines_and_frames() {
+    let mut config = Config::new(Role::Server);
+    config.max_message = 100;
+    let long = format!(r#"{{"params":{{"id":5,"x":"{}"}},"id":"7","method":"m"}}"#, "y".repeat(200));
+    let mut bytes = format!("{long}\n").into_bytes();
+    bytes.extend_from_slice(OPENING_PROBE);
+    frame_into(&mut bytes, Kind::REQUEST, 0, &long);
+    frame_into(&mut bytes, Kind(0x42), 0, &long);
+    frame_into(&mut bytes, Kind::REQUEST, 0, PING);
+    for chunk in [1, 7, bytes.len()] {
+        let mut s = Connection::new(config);
+        s.handle_opened(Instant::ZERO);
+        bytes.chunks(chunk).for_each(|chunk| s.handle_data(chunk));
+        let too_long = Event::Rejected {
+            reason: Reason::TooLong { len: long.len() as u64, max: 100 },
+            id: Some("\"7\"".into()),
+            has_method: true,
+        };
+        let skipped = Event::Skipped { kind: Kind(0x42), frames: 1 };
+        assert_eq!(
+            events(&mut s),
+            [too_long.clone(), too_long, skipped, Event::Upgraded, Event::Message(message(PING))]
+        );
+    }
+}
+
+#[test]
+fn a_line_too_long_for_the_peer_is_given_back() {
+    let mut config = Config::new(Role::Plain);
+    config.max_line = 20;
+    let mut c = Connection::new(config);
+    c.handle_opened(Instant::ZERO);
+    c.send(message(PING));
+    c.send(message(r#"{"method":"x"}"#));
+    assert_eq!(sent(&mut c), b"{\"method\":\"x\"}\n");
+    let reason = Reason::TooLong { len: 40, max: 20 };
+    assert_eq!(events(&mut c), [Event::Unsent { message: message(PING), reason }]);
+    assert_eq!((c.queued(), c.queued_own()), (0, 0));
+}
+
+#[test]
+fn frames_go_on_a_line_with_their_newlines_turned_into_blanks() {
+    let pretty = "{\r\n \"id\":1,\n\"result\":{}}\n";
+    let mut s = connection(Role::Server);
+    s.handle_data(OPENING_PROBE);
+    s.handle_data(&framed(Kind::REQUEST, pretty));
+    let Some(Event::Message(m)) = events(&mut s).pop() else { panic!() };
+    assert_eq!(&m.bytes()[..], pretty.as_bytes());
+    let mut plain = connection(Role::Plain);
+    plain.send(m);
+    assert_eq!(sent(&mut plain), b"{   \"id\":1, \"result\":{}} \n");
+}
+
+#[test]
+fn finish_comes_after_everything_queued_and_stays() {
+    let mut c = client(Mode::Auto);
+    c.send(message(PING));
+    c.finish();
+    c.send(message(PING));
+    let mut out = BytesMut::new();
+    assert_eq!(c.poll_transmit(&mut out), Transmit::More);
+    assert_eq!(c.poll_transmit(&mut out), Transmit::Idle, "held back by the probe");
+    c.handle_timeout(Instant::ZERO + Duration::from_millis(500));
+    assert_eq!(c.poll_transmit(&mut out), Transmit::More);
+    assert_eq!(c.poll_transmit(&mut out), Transmit::Finish);
+    assert_eq!(c.poll_transmit(&mut out), Transmit::Finish);
+    assert_eq!(&out[OPENING_PROBE.len()..], format!("{PING}\n").as_bytes());
+}
+
+#[test]
+fn an_end_inside_a_message_is_told() {
+    for (bytes, had) in [(&b"{\"id\":4,\"resu"[..], 13), (b"\x80\x00\x01\x01\x00{\"", 7)] {
+        let mut s = connection(Role::Server);
+        s.handle_data(OPENING_PROBE);
+        s.handle_data(bytes);
+        s.handle_eof();
+        assert_eq!(events(&mut s), [Event::Lost(Reason::Truncated { had })]);
+    }
+    let mut s = connection(Role::Server);
+    s.handle_data(PING.as_bytes());
+    s.handle_eof();
+    assert_eq!(events(&mut s), [Event::Message(message(PING))]);
+}

@@ -1,0 +1,21 @@
+//! Noting when a port has to be reported to the driver.
+
+/// What was last known of one port.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Ready {
+    due: bool,
+    wanted: bool,
+}
+
+impl Ready {
+    /// Notes how the port stands now: it is due when it has output, and when it wants input again.
+    pub(super) fn note(&mut self, wanted: bool, output: bool) {
+        self.due |= output || (wanted && !self.wanted);
+        self.wanted = wanted;
+    }
+
+    /// Returns whether it is due, once.
+    pub(super) fn take(&mut self) -> bool {
+        core::mem::take(&mut self.due)
+    }
+}

@@ -1,0 +1,452 @@
+//! The hop in the middle: one client, one server, and every message from one to the other.
+
+use bytes::{Bytes, BytesMut};
+
+use super::client_leg::{ClientLeg, refusal};
+use super::event::{Event, Events, Outcome};
+use super::ids::{Ids, request_ids};
+use super::ready::Ready;
+use super::server_leg::{LegEvent, ServerConfig, ServerLeg};
+use crate::connection::{Config, Event as StreamEvent, Role};
+use crate::jsonrpc::{Kind, Message};
+use crate::supervisor::{Ended, Ladder};
+use crate::{Action, Input, Instant, Machine, Port, Reason, Transmit, limits};
+
+/// Passes messages between one client and one server, on whatever carrier each of them speaks.
+///
+/// Messages are passed on as they came. Every request that was read is answered once: by the server, or by an
+/// error of ours when it cannot be. The server is started at once and ended when the client has closed its
+/// input and nothing is owed to it, at most [`limits::EOF_GRACE`] later.
+///
+/// # Bounds
+/// Toward each side [`limits::MAX_QUEUE`] plus one message, [`limits::MAX_OWED`] for ids each way, one partial
+/// message from each side; and [`limits::MAX_KEPT`] until the first answer after a probe.
+#[derive(Debug)]
+pub struct Relay {
+    client: ClientLeg,
+    server: ServerLeg,
+    /// Requests of the client that the server has not answered.
+    owed: Ids,
+    /// Requests of the server that the client has not answered.
+    asked: Ids,
+    phase: Phase,
+    outcome: Outcome,
+    events: Events,
+    /// Of the client and of the server.
+    ready: [Ready; 2],
+    /// The client's port is to be dropped.
+    abort: bool,
+    now: Instant,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Serving,
+    /// The client's input has ended while answers are owed.
+    Grace {
+        until: Instant,
+    },
+    /// The server was told to end.
+    Stopping,
+    /// The server is gone; what the client still sends is answered with an error.
+    Lingering {
+        until: Instant,
+    },
+    /// The last output to the client is on its way.
+    Flushing {
+        until: Instant,
+    },
+    Done,
+}
+
+impl Relay {
+    /// Makes the relay of `lumen connect`: its client speaks JSON lines, its server is asked for LUMEN.
+    pub fn connect(server: ServerConfig) -> Self {
+        Self::new(Role::Plain, server)
+    }
+
+    /// Makes the relay of `lumen wrap`: its client may ask for LUMEN, its server speaks JSON lines.
+    pub fn wrap(server: ServerConfig) -> Self {
+        Self::new(Role::Server, server)
+    }
+
+    fn new(client: Role, server: ServerConfig) -> Self {
+        let mut server = ServerLeg::new(server, Port::new(1));
+        server.start();
+        Self {
+            client: ClientLeg::new(Config::new(client), Port::new(0)),
+            server,
+            owed: Ids::default(),
+            asked: Ids::default(),
+            phase: Phase::Serving,
+            outcome: Outcome::Closed(None),
+            events: Events::default(),
+            ready: [Ready::default(); 2],
+            abort: false,
+            now: Instant::ZERO,
+        }
+    }
+
+    /// Ends the session because we were told to end: the server gets SIGTERM at once.
+    pub fn terminate(&mut self, now: Instant) {
+        self.advance(now);
+        match self.phase {
+            Phase::Serving | Phase::Grace { .. } | Phase::Stopping => {
+                self.outcome = Outcome::Terminated(None);
+                self.phase = Phase::Stopping;
+                self.server.stop(self.now, Ladder::Quick);
+            }
+            Phase::Lingering { .. } => self.flush(),
+            Phase::Flushing { .. } | Phase::Done => {}
+        }
+        self.settle();
+    }
+
+    /// Returns the port of the client, which the driver opens by itself.
+    pub const fn client_port(&self) -> Port {
+        self.client.port()
+    }
+
+    /// Returns the port of the server as it is now.
+    pub const fn server_port(&self) -> Port {
+        self.server.port()
+    }
+
+    fn advance(&mut self, now: Instant) {
+        self.now = self.now.max(now);
+    }
+
+    /// Does all that the events of both sides imply, and notes which ports have become ready.
+    fn settle(&mut self) {
+        loop {
+            if let Some(event) = self.client.poll_event() {
+                self.on_client(event);
+            } else if let Some(event) = self.server.poll_event() {
+                self.on_server(event);
+            } else {
+                break;
+            }
+        }
+        self.on_client_state();
+        let wanted = [self.client.port(), self.server.port()].map(|port| self.wants_input(port) > 0);
+        let output = [self.client.has_output(), self.server.has_output()];
+        for ((ready, wanted), output) in self.ready.iter_mut().zip(wanted).zip(output) {
+            ready.note(wanted, output);
+        }
+    }
+
+    fn on_client(&mut self, event: StreamEvent) {
+        let port = self.client.port();
+        let Some(event) = self.events.pass(port, event) else { return };
+        match event {
+            StreamEvent::Message(message) => self.on_client_message(message),
+            StreamEvent::Rejected { reason, id, has_method } => {
+                self.client.refuse_unread(id.as_ref(), has_method, &reason);
+                self.events.push(Event::Rejected { port, id, reason });
+            }
+            StreamEvent::Unsent { message, reason } => {
+                let id = message.id().map(Bytes::copy_from_slice);
+                self.events.push(Event::Rejected { port, id, reason });
+            }
+            _ => {}
+        }
+    }
+
+    fn on_client_message(&mut self, message: Message) {
+        let gone = match self.phase {
+            Phase::Serving | Phase::Grace { .. } => None,
+            _ => Some(self.gone_reason()),
+        };
+        if let Some(reason) = gone {
+            return self.refuse_all(&message, reason);
+        }
+        match message.kind() {
+            Kind::Request | Kind::Batch => {
+                if let Err(reason) = self.owed.try_add(&message) {
+                    return self.refuse_all(&message, reason);
+                }
+                if message.kind() == Kind::Batch {
+                    self.asked.settle_message(&message);
+                }
+            }
+            Kind::Notification => self.owed.handle_cancelled(&message),
+            Kind::Response => {
+                if !self.asked.settle_message(&message) {
+                    return self.on_unasked(self.client.port(), &message);
+                }
+            }
+        }
+        self.server.send(self.now, message);
+    }
+
+    fn on_server(&mut self, event: LegEvent) {
+        let port = self.server.port();
+        let event = match event {
+            LegEvent::Restarting(why) => {
+                self.asked = Ids::default();
+                return self.events.push(Event::Restarting { port, why });
+            }
+            LegEvent::NoAnswer => {
+                self.outcome = Outcome::NoAnswer;
+                self.answer_owed(Reason::NoAnswer);
+                self.phase = Phase::Stopping;
+                return self.server.stop(self.now, Ladder::Polite);
+            }
+            LegEvent::Ended(ended) => return self.on_server_ended(ended),
+            LegEvent::Stream(event) => event,
+        };
+        let Some(event) = self.events.pass(port, event) else { return };
+        match event {
+            StreamEvent::Message(message) => self.on_server_message(message),
+            StreamEvent::Rejected { reason, id, has_method } => {
+                if let Some(id) = &id {
+                    if has_method {
+                        self.refuse_server(id, reason);
+                    } else if self.owed.settle(id) {
+                        self.client.refuse(Some(id), &reason, Some("the server's answer"));
+                    }
+                }
+                self.events.push(Event::Rejected { port, id, reason });
+            }
+            StreamEvent::Unsent { message, reason } => self.on_unsent(&message, reason),
+            _ => {}
+        }
+    }
+
+    fn on_server_message(&mut self, message: Message) {
+        let port = self.server.port();
+        match message.kind() {
+            Kind::Request if self.client.is_eof() || self.client.is_deaf() => {
+                // It will never be answered from there.
+                return self.refuse_server(message.id().unwrap_or_default(), Reason::ClientGone);
+            }
+            Kind::Request | Kind::Batch => {
+                if let Err(reason) = self.asked.try_add(&message) {
+                    for id in request_ids(&message) {
+                        self.refuse_server(&id, reason);
+                    }
+                    return;
+                }
+                if message.kind() == Kind::Batch {
+                    self.owed.settle_message(&message);
+                }
+            }
+            Kind::Notification => self.asked.handle_cancelled(&message),
+            Kind::Response => {
+                if !self.owed.settle_message(&message) {
+                    return self.on_unasked(port, &message);
+                }
+            }
+        }
+        self.client.send(message);
+    }
+
+    /// A message to the server turned out to be too long for it.
+    fn on_unsent(&mut self, message: &Message, reason: Reason) {
+        for id in request_ids(message) {
+            if self.owed.settle(&id) {
+                self.client.refuse(Some(&id), &reason, None);
+            }
+        }
+        if message.kind() == Kind::Response
+            && let Some(id) = message.id()
+        {
+            self.refuse_server(id, reason);
+        }
+        let id = message.id().map(Bytes::copy_from_slice);
+        self.events.push(Event::Rejected { port: self.server.port(), id, reason });
+    }
+
+    fn on_server_ended(&mut self, ended: Ended) {
+        self.asked = Ids::default();
+        let phase = self.phase;
+        match (&mut self.outcome, phase) {
+            (Outcome::Closed(how) | Outcome::Terminated(how), Phase::Stopping) => *how = Some(ended),
+            (_, Phase::Stopping) => {}
+            (outcome, _) => {
+                *outcome = match ended {
+                    Ended::Failed(error) => Outcome::NotStarted(error),
+                    _ => Outcome::ServerGone(ended),
+                };
+            }
+        }
+        self.answer_owed(self.gone_reason());
+        if phase == Phase::Stopping || self.client.is_eof() || self.client.is_deaf() {
+            self.flush();
+        } else {
+            self.phase = Phase::Lingering { until: self.now + limits::LINGER };
+        }
+    }
+
+    /// Follows the client's half-closes.
+    fn on_client_state(&mut self) {
+        match self.phase {
+            Phase::Serving if self.client.is_deaf() => self.stop(),
+            Phase::Serving if self.client.is_eof() => {
+                for id in self.asked.take_all() {
+                    self.refuse_server(&id, Reason::ClientGone);
+                }
+                if self.owed.is_quiet() {
+                    self.stop();
+                } else {
+                    self.phase = Phase::Grace { until: self.now + limits::EOF_GRACE };
+                }
+            }
+            Phase::Grace { .. } if self.client.is_deaf() || self.owed.is_quiet() => self.stop(),
+            Phase::Lingering { .. } if self.client.is_eof() || self.client.is_deaf() => self.flush(),
+            Phase::Flushing { .. } if self.client.is_deaf() => {
+                self.done();
+            }
+            _ => return,
+        }
+        // One step may lead to the next.
+        self.on_client_state();
+    }
+
+    fn stop(&mut self) {
+        self.phase = Phase::Stopping;
+        self.server.stop(self.now, Ladder::Polite);
+        while let Some(event) = self.server.poll_event() {
+            self.on_server(event);
+        }
+    }
+
+    fn flush(&mut self) {
+        self.client.finish();
+        self.phase = Phase::Flushing { until: self.now + limits::STOP_STEP };
+    }
+
+    fn done(&mut self) {
+        self.phase = Phase::Done;
+        self.abort = true;
+        self.events.push(Event::Finished(self.outcome));
+    }
+
+    fn answer_owed(&mut self, reason: Reason) {
+        let detail = self.detail();
+        for id in self.owed.take_all() {
+            self.client.refuse(Some(&id), &reason, detail.as_deref());
+        }
+    }
+
+    fn refuse_all(&mut self, message: &Message, reason: Reason) {
+        let detail = self.detail();
+        for id in request_ids(message) {
+            self.client.refuse(Some(&id), &reason, detail.as_deref());
+        }
+    }
+
+    fn refuse_server(&mut self, id: &[u8], reason: Reason) {
+        if let Some(message) = refusal(Some(id), &reason, None) {
+            self.server.send_own(message);
+        }
+    }
+
+    fn on_unasked(&mut self, port: Port, message: &Message) {
+        let id = message.id().map(Bytes::copy_from_slice).unwrap_or_default();
+        self.events.push(Event::Unasked { port, id });
+    }
+
+    const fn gone_reason(&self) -> Reason {
+        match self.outcome {
+            Outcome::NotStarted(_) => Reason::NotStarted,
+            Outcome::NoAnswer => Reason::NoAnswer,
+            _ => Reason::ServerGone,
+        }
+    }
+
+    /// Says how the server ended, for error answers.
+    fn detail(&self) -> Option<alloc::string::String> {
+        match self.outcome {
+            Outcome::NotStarted(error) => Some(alloc::format!("{error}")),
+            Outcome::ServerGone(Ended::Exited(exit)) => Some(alloc::format!("{exit}")),
+            _ => None,
+        }
+    }
+}
+
+impl Machine for Relay {
+    type Event = Event;
+
+    fn handle_input(&mut self, now: Instant, input: Input<'_>) {
+        self.advance(now);
+        if self.phase == Phase::Done {
+            return;
+        }
+        if input.port() == self.client.port() {
+            self.client.handle_input(self.now, input);
+        } else {
+            self.server.handle_input(self.now, input);
+        }
+        self.settle();
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        self.advance(now);
+        match self.phase {
+            Phase::Grace { until } if self.now >= until => {
+                self.outcome = Outcome::Unanswered(self.owed.awaited());
+                self.answer_owed(Reason::NoAnswer);
+                self.stop();
+            }
+            Phase::Lingering { until } if self.now >= until => self.flush(),
+            Phase::Flushing { until } if self.now >= until => self.done(),
+            Phase::Done => return,
+            _ => {}
+        }
+        self.server.handle_timeout(self.now);
+        self.settle();
+    }
+
+    fn wants_input(&self, port: Port) -> usize {
+        let wanted = if port == self.client.port() {
+            matches!(self.phase, Phase::Serving | Phase::Lingering { .. })
+                && self.client.is_readable()
+                && !self.server.is_full()
+        } else {
+            port == self.server.port()
+                && self.server.is_readable()
+                && (!self.client.is_full() || self.client.is_deaf())
+        };
+        if wanted { limits::READ_CHUNK } else { 0 }
+    }
+
+    fn poll_ready(&mut self) -> Option<Port> {
+        let [client, server] = &mut self.ready;
+        if client.take() {
+            return Some(self.client.port());
+        }
+        server.take().then(|| self.server.port())
+    }
+
+    fn poll_transmit(&mut self, now: Instant, port: Port, out: &mut BytesMut) -> Transmit {
+        self.advance(now);
+        let transmit = if port == self.client.port() {
+            self.client.poll_transmit(out)
+        } else if port == self.server.port() {
+            self.server.poll_transmit(self.now, out)
+        } else {
+            Transmit::Idle
+        };
+        self.settle();
+        transmit
+    }
+
+    fn poll_action(&mut self) -> Option<Action> {
+        let action = self.server.poll_action();
+        action.or_else(|| core::mem::take(&mut self.abort).then(|| Action::Abort(self.client.port())))
+    }
+
+    fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop()
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        let phase = match self.phase {
+            Phase::Grace { until } | Phase::Lingering { until } | Phase::Flushing { until } => Some(until),
+            Phase::Done => return None,
+            Phase::Serving | Phase::Stopping => None,
+        };
+        [phase, self.server.poll_timeout()].into_iter().flatten().min()
+    }
+}

@@ -1,0 +1,309 @@
+//! The side toward a server: its life, its stream, and a second start if a probe was too much for it.
+
+use alloc::collections::VecDeque;
+use core::time::Duration;
+
+use bytes::BytesMut;
+
+use super::event::Why;
+use crate::connection::{Config, Connection, Event as StreamEvent, Role};
+use crate::jsonrpc::{self, Message};
+use crate::negotiate::Mode;
+use crate::supervisor::{Behind, Ended, Ladder, Supervisor};
+use crate::{Action, ChildEvent, Input, Instant, Port, Transmit, limits};
+
+/// How a server is started and asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ServerConfig {
+    /// What stands behind its port.
+    pub behind: Behind,
+    /// Whether and how it is asked for LUMEN.
+    pub mode: Mode,
+    /// How long an opening probe holds messages back.
+    pub probe_timeout: Duration,
+    /// How long the first request may stay unanswered after a probe before it is started again without.
+    pub probed_answer_timeout: Duration,
+    /// How long the first request may stay unanswered otherwise; `None` is for ever.
+    pub start_timeout: Option<Duration>,
+    /// The largest message taken from it, in bytes.
+    pub max_message: usize,
+    /// The largest message sent to it as a JSON line, in bytes.
+    pub max_line: usize,
+}
+
+impl ServerConfig {
+    /// Makes the usual set-up for a server of this kind.
+    pub const fn new(behind: Behind, mode: Mode) -> Self {
+        Self {
+            behind,
+            mode,
+            probe_timeout: limits::PROBE_TIMEOUT,
+            probed_answer_timeout: limits::PROBED_ANSWER_TIMEOUT,
+            start_timeout: Some(limits::START_TIMEOUT),
+            max_message: limits::MAX_MESSAGE,
+            max_line: limits::MAX_LINE_TO_SERVER,
+        }
+    }
+
+    fn connection(&self, mode: Mode) -> Connection {
+        Connection::new(Config {
+            role: Role::Client { mode, probe_timeout: self.probe_timeout },
+            max_message: self.max_message,
+            max_line: self.max_line,
+        })
+    }
+}
+
+/// What the leg tells the endpoint.
+#[derive(Debug)]
+pub(super) enum LegEvent {
+    Stream(StreamEvent),
+    /// It is being started again; whatever it asked before is void.
+    Restarting(Why),
+    /// The first answer did not come, and no further start is tried. It is still alive.
+    NoAnswer,
+    /// It is over.
+    Ended(Ended),
+}
+
+/// The side toward a server.
+#[derive(Debug)]
+pub(super) struct ServerLeg {
+    config: ServerConfig,
+    supervisor: Supervisor,
+    connection: Connection,
+    first: First,
+    /// The owner wants it to end.
+    stopping: bool,
+    events: VecDeque<LegEvent>,
+}
+
+/// How far the first answer is.
+#[derive(Debug)]
+enum First {
+    /// A probe was sent: messages are kept for a second start.
+    Probed {
+        kept: VecDeque<Message>,
+        bytes: usize,
+        due: Option<Instant>,
+    },
+    /// It is being ended because nothing came; the kept messages go to the next one.
+    Replacing {
+        kept: VecDeque<Message>,
+        bytes: usize,
+    },
+    /// There will be no second start.
+    Awaited {
+        due: Option<Instant>,
+    },
+    Answered,
+}
+
+impl ServerLeg {
+    pub(super) fn new(config: ServerConfig, port: Port) -> Self {
+        let first = match config.mode {
+            Mode::Auto | Mode::Probe => First::Probed { kept: VecDeque::new(), bytes: 0, due: None },
+            Mode::Offer | Mode::Off => First::Awaited { due: None },
+        };
+        Self {
+            supervisor: Supervisor::new(config.behind, port),
+            connection: config.connection(config.mode),
+            config,
+            first,
+            stopping: false,
+            events: VecDeque::new(),
+        }
+    }
+
+    pub(super) fn start(&mut self) {
+        self.supervisor.start();
+    }
+
+    pub(super) fn handle_input(&mut self, now: Instant, input: Input<'_>) {
+        let port = input.port();
+        if port != self.port() || !self.supervisor.is_alive() {
+            return;
+        }
+        match input {
+            Input::Opened(_) => {
+                self.supervisor.handle_opened(port);
+                self.connection.handle_opened(now);
+            }
+            Input::Data(_, data) => {
+                if !matches!(self.first, First::Replacing { .. }) {
+                    self.connection.handle_data(data);
+                    self.take_events(now);
+                }
+            }
+            Input::Eof(_) => {
+                self.connection.handle_eof();
+                self.take_events(now);
+                self.supervisor.handle_eof(now, port);
+                if self.supervisor.is_stopping() {
+                    self.connection.finish();
+                }
+            }
+            // It takes nothing any more, so nothing new can come of it.
+            Input::Lost(_) => self.end(now, Ladder::Polite),
+            Input::Finished(_) => {}
+            Input::Child(_, ChildEvent::Failed(error)) => self.supervisor.handle_failed(port, error),
+            Input::Child(_, ChildEvent::Exited(exit)) => self.supervisor.handle_exited(now, port, exit),
+        }
+        self.on_ended(now);
+    }
+
+    pub(super) fn handle_timeout(&mut self, now: Instant) {
+        self.connection.handle_timeout(now);
+        self.take_events(now);
+        self.supervisor.handle_timeout(now);
+        match &mut self.first {
+            First::Probed { kept, bytes, due } if due.is_some_and(|due| now >= due) => {
+                let kept = core::mem::take(kept);
+                self.first = First::Replacing { kept, bytes: *bytes };
+                self.end(now, Ladder::Polite);
+            }
+            First::Awaited { due } if due.is_some_and(|due| now >= due) => {
+                *due = None;
+                self.events.push_back(LegEvent::NoAnswer);
+            }
+            _ => {}
+        }
+        self.on_ended(now);
+    }
+
+    /// Queues a message.
+    pub(super) fn send(&mut self, now: Instant, message: Message) {
+        self.keep(now, &message);
+        self.connection.send(message);
+    }
+
+    /// Queues an answer of our own to a request of the server.
+    pub(super) fn send_own(&mut self, message: Message) {
+        self.connection.send_own(message);
+    }
+
+    /// Ends it.
+    pub(super) fn stop(&mut self, now: Instant, ladder: Ladder) {
+        self.stopping = true;
+        self.end(now, ladder);
+        self.on_ended(now);
+    }
+
+    pub(super) fn poll_transmit(&mut self, now: Instant, out: &mut BytesMut) -> Transmit {
+        let transmit = self.connection.poll_transmit(out);
+        self.take_events(now);
+        transmit
+    }
+
+    pub(super) fn poll_action(&mut self) -> Option<Action> {
+        self.supervisor.poll_action()
+    }
+
+    pub(super) fn poll_event(&mut self) -> Option<LegEvent> {
+        self.events.pop_front()
+    }
+
+    pub(super) fn poll_timeout(&self) -> Option<Instant> {
+        if !self.supervisor.is_alive() {
+            return None;
+        }
+        let due = match &self.first {
+            First::Probed { due, .. } | First::Awaited { due } => *due,
+            First::Replacing { .. } | First::Answered => None,
+        };
+        [self.connection.poll_timeout(), self.supervisor.poll_timeout(), due].into_iter().flatten().min()
+    }
+
+    pub(super) const fn port(&self) -> Port {
+        self.supervisor.port()
+    }
+
+    /// Returns whether it can be read.
+    pub(super) fn is_readable(&self) -> bool {
+        self.supervisor.is_alive() && self.connection.queued_own() < limits::MAX_QUEUE
+    }
+
+    /// Returns whether no more should be read for it.
+    pub(super) fn is_full(&self) -> bool {
+        let kept = match &self.first {
+            First::Probed { bytes, .. } | First::Replacing { bytes, .. } => *bytes,
+            First::Awaited { .. } | First::Answered => 0,
+        };
+        self.connection.queued() >= limits::MAX_QUEUE || kept >= limits::MAX_KEPT
+    }
+
+    pub(super) fn has_output(&self) -> bool {
+        self.supervisor.is_alive() && self.connection.has_output()
+    }
+
+    fn end(&mut self, now: Instant, ladder: Ladder) {
+        self.connection.finish();
+        self.supervisor.stop(now, ladder);
+    }
+
+    /// Keeps a message for a second start, and starts the clock of the first answer.
+    fn keep(&mut self, now: Instant, message: &Message) {
+        let is_request = matches!(message.kind(), jsonrpc::Kind::Request | jsonrpc::Kind::Batch);
+        match &mut self.first {
+            First::Probed { kept, bytes, due } => {
+                *bytes += message.len();
+                kept.push_back(message.clone());
+                if is_request && due.is_none() {
+                    *due = Some(now + self.config.probed_answer_timeout);
+                }
+            }
+            First::Replacing { kept, bytes } => {
+                *bytes += message.len();
+                kept.push_back(message.clone());
+            }
+            First::Awaited { due } if is_request && due.is_none() => {
+                *due = self.config.start_timeout.map(|timeout| now + timeout);
+            }
+            First::Awaited { .. } | First::Answered => {}
+        }
+    }
+
+    fn take_events(&mut self, now: Instant) {
+        while let Some(event) = self.connection.poll_event() {
+            match &event {
+                StreamEvent::Message(message) if is_answer(message) => self.first = First::Answered,
+                // The boundary is lost while the server goes on: nothing it says can be understood.
+                StreamEvent::Lost(reason) if !matches!(reason, crate::Reason::Truncated { .. }) => {
+                    self.end(now, Ladder::Polite);
+                }
+                _ => {}
+            }
+            self.events.push_back(LegEvent::Stream(event));
+        }
+    }
+
+    /// Starts it again, or tells that it is over.
+    fn on_ended(&mut self, now: Instant) {
+        let Some(ended) = self.supervisor.poll_ended() else { return };
+        let (kept, why) = match core::mem::replace(&mut self.first, First::Answered) {
+            First::Probed { kept, .. } if !matches!(ended, Ended::Failed(_)) => (kept, Why::Ended(ended)),
+            First::Replacing { kept, .. } => (kept, Why::NoAnswer),
+            _ => return self.events.push_back(LegEvent::Ended(ended)),
+        };
+        if self.stopping {
+            return self.events.push_back(LegEvent::Ended(ended));
+        }
+        let mode = if self.config.mode == Mode::Auto { Mode::Offer } else { Mode::Off };
+        self.connection = self.config.connection(mode);
+        self.first = First::Awaited { due: None };
+        self.events.push_back(LegEvent::Restarting(why));
+        for message in kept {
+            self.send(now, message);
+        }
+        self.supervisor.start();
+    }
+}
+
+/// Whether it answers something that was asked: an error without an id may be about the probe.
+fn is_answer(message: &Message) -> bool {
+    match message.kind() {
+        jsonrpc::Kind::Response => message.id().is_some_and(|id| id != b"null"),
+        jsonrpc::Kind::Batch => true,
+        jsonrpc::Kind::Request | jsonrpc::Kind::Notification => false,
+    }
+}
