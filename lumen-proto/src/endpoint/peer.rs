@@ -36,6 +36,7 @@ pub struct Peer {
 }
 
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "one a session, and a box would cost every message a detour")]
 enum Side {
     /// We are the client; the server is there.
     Client(ServerLeg),

@@ -45,6 +45,27 @@ impl ServerConfig {
         }
     }
 
+    /// Sets whether LUMEN is not asked for at all.
+    #[must_use]
+    pub const fn with_force_json_rpc(mut self, force: bool) -> Self {
+        self.mode = if force { Mode::Off } else { Mode::Auto };
+        self
+    }
+
+    /// Sets how long an opening probe holds messages back.
+    #[must_use]
+    pub const fn with_probe_timeout(mut self, timeout: Duration) -> Self {
+        self.probe_timeout = timeout;
+        self
+    }
+
+    /// Sets how long the first request may stay unanswered; `None` is for ever.
+    #[must_use]
+    pub const fn with_start_timeout(mut self, timeout: Option<Duration>) -> Self {
+        self.start_timeout = timeout;
+        self
+    }
+
     fn connection(&self, mode: Mode) -> Connection {
         Connection::new(Config {
             role: Role::Client { mode, probe_timeout: self.probe_timeout },
