@@ -366,6 +366,7 @@ impl<M: Machine> Loop<M> {
                 keys.push(Ready::Exit(port));
                 fds.push(PollFd::new(process, PollFlags::IN));
             }
+            // After the exit, so that what a process said last is read in the turn that sees its end.
             if let Some(stderr) = &entry.stderr {
                 keys.push(Ready::Stderr(port));
                 fds.push(PollFd::new(stderr, PollFlags::IN));
@@ -404,8 +405,6 @@ impl<M: Machine> Loop<M> {
     }
 
     fn on_exit(&mut self, port: Port) {
-        // What it said last explains its end, so that is read first.
-        self.drain_stderr(port);
         let Some(entry) = self.ports.get_mut(&port) else { return };
         let Some(exit) = entry.process.as_ref().and_then(Process::try_exit) else { return };
         entry.exit = Some(exit);
