@@ -1,0 +1,86 @@
+//! The driver: any machine, driven by the task that awaits its events.
+
+use std::future::poll_fn;
+
+use lumen_driver::{Counters, PollIo};
+use lumen_os::{StderrTail, Target};
+use lumen_proto::{Exit, Machine, Port};
+use tokio::task::coop::{cooperative, unconstrained};
+
+use crate::Stream;
+use crate::world::Runtime;
+
+/// Drives one machine inside the task that awaits [`next_event`](Self::next_event).
+///
+/// Nothing happens while nobody awaits it: no bytes move and no deadline passes. Dropping it closes everything,
+/// and ends and buries the processes it started, each with its whole group.
+///
+/// # Bounds
+/// One buffer of [`READ_CHUNK`](lumen_proto::limits::READ_CHUNK) bytes for all ports.
+#[derive(Debug)]
+pub struct Driver<M: Machine> {
+    io: PollIo<M, Runtime>,
+}
+
+impl<M: Machine> Driver<M> {
+    /// Makes a driver. `target` is what the machine's `Spawn` starts or connects to; without one it fails.
+    pub fn new(machine: M, target: Option<Target>) -> Self {
+        Self { io: PollIo::new(machine, Runtime::new(target)) }
+    }
+
+    /// Gives the machine a port that is open already.
+    pub fn attach(&mut self, port: Port, stream: Stream) {
+        self.io.attach(port, stream);
+    }
+
+    /// Gives the machine a command. What it leads to is done by the next [`next_event`](Self::next_event).
+    pub fn with<R>(&mut self, command: impl FnOnce(&mut M) -> R) -> R {
+        self.io.with(command)
+    }
+
+    /// Does all the work, until the machine has an event. `None` means that there is nothing left to wait for:
+    /// no port is open, nothing is in flight and no deadline is set.
+    ///
+    /// Safe to drop at any point, as in `select!`: what was begun is kept, and the next call goes on with it.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime with I/O and time enabled.
+    pub async fn next_event(&mut self) -> Option<M::Event> {
+        // The driver has a budget of its own, and in the middle of a poll tokio's would only make it spin. An event
+        // costs one unit, so a task that is never out of events yields all the same.
+        cooperative(unconstrained(poll_fn(|cx| self.io.poll_event(cx)))).await
+    }
+
+    /// Closes every port, ends and buries the processes, and returns when that is done. The machine hears of none
+    /// of it; events it still has are dropped. Like [`next_event`](Self::next_event), safe to drop.
+    pub async fn close(&mut self) {
+        self.io.close_all();
+        while self.next_event().await.is_some() {}
+    }
+
+    /// Returns the machine, to look at it.
+    pub fn machine(&self) -> &M {
+        self.io.machine()
+    }
+
+    /// Returns what went through `port`, while it is open or as long as it is remembered.
+    pub fn counters(&self, port: Port) -> Counters {
+        self.io.counters(port)
+    }
+
+    /// Returns how the process behind `port` ended, while it is open or as long as it is remembered.
+    pub fn child_exit(&self, port: Port) -> Option<Exit> {
+        self.io.world().exit(port)
+    }
+
+    /// Returns the end of what the process behind `port` wrote to its standard error, while it is open or as long
+    /// as it is remembered. Empty if standard error is inherited.
+    pub fn stderr_tail(&self, port: Port) -> Option<&StderrTail> {
+        self.io.world().tail(port)
+    }
+
+    /// Returns why the last process could not be started, or the last connection not be made, in words.
+    pub fn open_error(&self) -> Option<&str> {
+        self.io.world().open_error()
+    }
+}
