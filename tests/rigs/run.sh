@@ -8,13 +8,14 @@
 # `lumen connect` and `lumen wrap` are captured, and must be a probe and then frames one way, its acknowledgement and
 # then frames the other way.
 #
-# LUMEN_BIN and LUMEN_TEE are the binaries `lumen` and `child_tee`, by default those of the release profile. Exit status:
-# 0 all passed, 1 some did not; a rig that cannot run did not pass. What failed is kept in a folder that is then named.
+# LUMEN_BIN and LUMEN_TEE are the binaries `lumen` and `child_tee`, by default target/release/lumen and
+# target/debug/child_tee. Exit status: 0 all passed, 1 some did not; a rig that cannot run did not pass. What failed is
+# kept in a folder that is then named.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 target=${CARGO_TARGET_DIR:-$here/../../target}
 lumen=$(realpath -m "${LUMEN_BIN:-$target/release/lumen}")
-tee=$(realpath -m "${LUMEN_TEE:-$target/release/child_tee}")
+tee=$(realpath -m "${LUMEN_TEE:-$target/debug/child_tee}")
 limit=60 # seconds for one client from start to end
 
 peers=$("$here/install.sh")
