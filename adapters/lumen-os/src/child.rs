@@ -195,6 +195,3 @@ fn explain(spec: &CommandSpec, source: io::Error) -> SpawnError {
     }
     SpawnError::ProgramNotFound { program, source }
 }
-
-#[cfg(test)]
-mod tests;

@@ -254,9 +254,15 @@ fn signal_reaches_the_whole_tree() {
 fn child_that_reads_no_more_loses_output_and_is_still_heard() {
     let mut driver = started(sh("exec <&-; echo closed; sleep 1000"));
     until(&mut driver, |seen| seen.data == b"closed\n");
-    driver.with(|toy| toy.send(PORT, b"into the void"));
-    let seen = until(&mut driver, |seen| !seen.events.is_empty());
-    assert_eq!(seen.events, [Event::Lost(PORT)]);
+    // Not at once in every case: a process that another test is just starting may hold a copy of the pipe.
+    let event = loop {
+        driver.with(|toy| toy.send(PORT, b"into the void"));
+        driver.turn(Some(Instant::ZERO)).unwrap();
+        if let Some(event) = driver.poll_event() {
+            break event;
+        }
+    };
+    assert_eq!(event, Event::Lost(PORT));
 }
 
 #[test]

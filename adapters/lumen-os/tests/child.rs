@@ -1,13 +1,21 @@
 //! Real processes: what they are given, how they end, and what they leave behind.
+//!
+//! Apart from the unit tests: a process that is just being started holds copies of all descriptors for a moment,
+//! so in one process with these tests a closed socket might not be closed yet.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test may panic")]
 
 use std::fs;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
 
-use lumen_proto::OpenErrorKind;
+use lumen_os::{Child, CommandSpec, Drained, MAX_STDERR_TAIL, SpawnError, Stderr, StderrDrain, spawn};
+use lumen_proto::{Exit, OpenErrorKind, Signal};
 use rustix::event::{PollFd, PollFlags, poll};
-
-use super::*;
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, WaitId, WaitIdOptions, pidfd_open, waitid};
 
 fn sh(script: &str) -> CommandSpec {
     CommandSpec::new("/bin/sh").args(["-c", script, "sh"]).stderr(Stderr::Ignore)
@@ -190,4 +198,23 @@ fn each_child_leads_a_group_of_its_own() {
     let timeout = Duration::ZERO.try_into().unwrap();
     let ready = poll(&mut [PollFd::new(&child.process, PollFlags::IN)], Some(&timeout)).unwrap();
     assert_eq!(ready, 0, "a running process is not readable");
+}
+
+#[test]
+fn flood_without_line_feeds_never_stops_the_child() {
+    let spec = CommandSpec::new("/bin/sh")
+        .args(["-c", "head -c 1000000 /dev/zero | tr '\\0' e >&2; echo done"])
+        .stderr(Stderr::Ignore);
+    let child = spawn(&spec).unwrap();
+    let mut drain = StderrDrain::new(child.stderr.unwrap());
+    let mut total = 0;
+    loop {
+        match drain.drain(|line| total += line.len()) {
+            Drained::Ended => break,
+            Drained::More => {}
+            Drained::WouldBlock => wait_for(&drain, PollFlags::IN),
+        }
+    }
+    assert_eq!(total, 1_000_000);
+    assert_eq!(drain.finish(|_| {}).text().len(), MAX_STDERR_TAIL);
 }
