@@ -164,7 +164,11 @@ impl<M: Machine> Checked<M> {
     fn check_nothing(&mut self, rule: u8, what: &str) {
         assert_eq!(self.inner.poll_action(), None, "machine broke rule {rule}: an action came of {what}");
         assert!(self.inner.poll_event().is_none(), "machine broke rule {rule}: an event came of {what}");
-        assert_eq!(self.inner.poll_ready(), None, "machine broke rule {rule}: a port got ready by {what}");
+        while let Some(port) = self.inner.poll_ready() {
+            // Naming a port again that is known to have more tells nothing new and starts nothing.
+            let blocked = self.ports.get(&port).is_some_and(|record| record.output == Output::More);
+            assert!(blocked && rule == 3, "machine broke rule {rule}: {port} got ready by {what}");
+        }
         self.check_quiet(self.latest);
     }
 

@@ -108,25 +108,37 @@ enum Piece {
 
 /// Cuts a stream that may hold both lines and frames.
 #[derive(Debug, Default)]
-struct Cutter(Vec<u8>);
+struct Cutter {
+    bytes: Vec<u8>,
+    /// So many of them were looked at for a line feed.
+    scanned: usize,
+}
 
 impl Cutter {
     fn push(&mut self, data: &[u8]) {
-        self.0.extend_from_slice(data);
+        self.bytes.extend_from_slice(data);
     }
 
     fn next(&mut self) -> Option<Piece> {
-        let first = *self.0.first()?;
+        let first = *self.bytes.first()?;
         if wire::starts_frame(first) {
-            let frame = wire::parse(&self.0)?;
+            let frame = wire::parse(&self.bytes)?;
             let piece = Piece::Frame(frame.kind, frame.flags, frame.payload.to_vec());
             let total = frame.total;
-            self.0.drain(..total);
+            self.bytes.drain(..total);
             return Some(piece);
         }
-        let end = self.0.iter().position(|&byte| byte == b'\n')?;
-        let mut text: Vec<u8> = self.0.drain(..=end).collect();
+        let Some(end) = self.bytes[self.scanned..].iter().position(|&byte| byte == b'\n') else {
+            self.scanned = self.bytes.len();
+            return None;
+        };
+        let mut text: Vec<u8> = self.bytes.drain(..=self.scanned + end).collect();
+        self.scanned = 0;
         text.pop();
         Some(if matches!(first, b'{' | b'[') { Piece::Line(text) } else { Piece::Noise(text) })
+    }
+
+    fn rest(&self) -> usize {
+        self.bytes.len()
     }
 }

@@ -64,7 +64,7 @@ fn a_machine_that_keeps_the_contract_passes() {
 fn broken_machines_are_caught() {
     complains(Fault::Late, "broke rule 2");
     complains(Fault::Unannounced, "broke rule 2");
-    complains(Fault::Early, "broke rule 3: a port got ready by an early timeout");
+    complains(Fault::Early, "broke rule 3: 0.0 got ready by an early timeout");
     complains(Fault::Moves, "broke rule 3: an early timeout moved the deadline");
     complains(Fault::Due, "broke rule 3: still due");
     complains(Fault::TwoLines, "broke rule 5: 0.0 gave no single line");

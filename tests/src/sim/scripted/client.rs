@@ -141,7 +141,7 @@ impl Party for JsonClient {
                 other => panic!("a JSON client got {other:?}"),
             }
         }
-        got.rest = self.cutter.0.len();
+        got.rest = self.cutter.rest();
     }
 
     fn on_eof(&mut self, now: Instant, _out: &mut Outbox) {
@@ -229,7 +229,7 @@ impl Party for LumenClient {
                 other => panic!("a LUMEN client got {other:?}"),
             }
         }
-        self.got.borrow_mut().rest = self.cutter.0.len();
+        self.got.borrow_mut().rest = self.cutter.rest();
     }
 
     fn on_eof(&mut self, now: Instant, _out: &mut Outbox) {

@@ -30,7 +30,9 @@ pub struct Manners {
     pub silent: bool,
     /// Exits as soon as it runs.
     pub exit_at_start: Option<Exit>,
-    /// Lives on after the end of its input.
+    /// How long it lives on after the end of its input.
+    pub exit_after: Duration,
+    /// Lives on for ever after the end of its input.
     pub ignore_eof: bool,
     /// Lives on after SIGTERM.
     pub ignore_term: bool,
@@ -57,6 +59,7 @@ impl Default for Manners {
             die_at: None,
             silent: false,
             exit_at_start: None,
+            exit_after: Duration::ZERO,
             ignore_eof: false,
             ignore_term: false,
             hold: Hold::No,
@@ -153,7 +156,7 @@ impl Party for JsonServer {
     fn on_eof(&mut self, now: Instant, out: &mut Outbox) {
         self.seen.borrow_mut().eofs.push(now);
         if !self.manners.ignore_eof {
-            out.exit_after(self.manners.answer_after, Exit::Code(0), self.manners.hold);
+            out.exit_after(self.manners.exit_after, Exit::Code(0), self.manners.hold);
         }
     }
 
