@@ -50,7 +50,9 @@ through() {
         connect) words=("$lumen" connect --) ;;
         offer | off) words=("$lumen" connect --negotiate "$path" --) ;;
         wrap)
-            words=("$lumen" connect -- "$tee" --in "$capture.in" --out "$capture.out" -- "$lumen" wrap --)
+            # The patience is for busy machines: what is tested here is not how fast a process starts.
+            words=("$lumen" connect --probe-timeout 20000 --)
+            words+=("$tee" --in "$capture.in" --out "$capture.out" -- "$lumen" wrap --)
             ;;
         *)
             echo "no such path: $path" >&2
