@@ -131,8 +131,7 @@ impl Party for JsonServer {
         }
         if self.manners.chatter > 0 {
             let text = "c".repeat(self.manners.chatter);
-            let note =
-                serde_json::json!({"jsonrpc": "2.0", "method": "notifications/message", "params": text});
+            let note = serde_json::json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed", "params": text});
             out.pause();
             out.send(line(note.to_string().into_bytes()));
             out.resume();

@@ -96,6 +96,8 @@ impl Party for LumenServer {
                     self.switched = true;
                     let message: serde_json::Value = serde_json::from_slice(&text).expect("JSON in a frame");
                     let right = match (message.get("method"), message.get("id")) {
+                        // The wire has no type for a batch.
+                        _ if message.is_array() => kind,
                         (Some(_), Some(_)) => wire::REQUEST,
                         (Some(_), None) => wire::NOTIFY,
                         (None, _) => wire::RESPONSE,
