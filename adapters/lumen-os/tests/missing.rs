@@ -3,8 +3,6 @@
 //! Alone in its process: a program that was just written cannot be run while a process that is just being started
 //! holds a copy of the descriptor it was written through.
 
-#![expect(clippy::unwrap_used, reason = "a test may panic")]
-
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
