@@ -21,5 +21,7 @@ pub mod endpoint;
 pub mod jsonrpc;
 #[cfg(feature = "alloc")]
 pub mod supervisor;
+#[cfg(feature = "alloc")]
+pub mod value;
 
 pub use base::*;

@@ -42,6 +42,10 @@ pub const MAX_EVENTS: usize = 1024;
 /// The deepest nesting of arrays and objects in a JSON text. Worst case: one bit a level.
 pub const MAX_DEPTH: usize = 1024;
 
+/// The deepest nesting of arrays and objects in a value of the binary codec, which other implementations walk
+/// by recursion too. Worst case: one stack frame of a deserializer a level.
+pub const MAX_VALUE_DEPTH: usize = 128;
+
 /// How long an opening probe holds messages back for its ACK.
 pub const PROBE_TIMEOUT: Duration = Duration::from_millis(500);
 
