@@ -106,10 +106,13 @@ fn integers_are_told_from_fractions() {
 /// Spells an integer with `zeros` zeros too many, which the exponent takes back.
 fn spellings(value: i128, zeros: usize) -> [String; 4] {
     let pad = "0".repeat(zeros);
+    // A zero in front of others would be no number.
+    let zeros = if value == 0 { 0 } else { zeros };
+    let behind = "0".repeat(zeros);
     [
         format!("{value}"),
         format!("{value}.{pad}0"),
-        format!("{value}{pad}e-{zeros}"),
+        format!("{value}{behind}e-{zeros}"),
         format!("{value}.{pad}0E+0{pad}"),
     ]
 }
