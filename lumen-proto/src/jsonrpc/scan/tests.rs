@@ -66,4 +66,6 @@ fn ids_of_any_place_and_length() {
     }
     assert_eq!(find(r#"{"\u0069d":1}"#).as_deref(), Some(&b"1"[..]));
     assert_eq!(find(r#"{"id":12"#), None, "the number may go on");
+    // A string in an array is no key.
+    assert_eq!(scan(&[br#"[1,"method","id"]"#]), (Scanned::default(), true));
 }
