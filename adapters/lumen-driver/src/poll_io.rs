@@ -301,21 +301,11 @@ impl<M: Machine, W: World> PollIo<M, W> {
         }
     }
 
-    /// Takes back what was started, lets go of the stream and begins to end what is behind it.
+    /// Lets go of the stream, and so of what was started on it, and begins to end what is behind it.
     fn close(&mut self, port: Port) {
         let Some(io) = self.ports.get_mut(&port) else { return };
         io.life = Life::Closing;
         io.waker.wake();
-        let now = self.world.now();
-        if io.reading.take().is_some() {
-            self.pump.complete(now, Done::Read(port, Outcome::Cancelled));
-        }
-        if std::mem::take(&mut io.writing) {
-            self.pump.complete(now, Done::Wrote(port, Outcome::Cancelled));
-        }
-        if std::mem::take(&mut io.finishing) {
-            self.pump.complete(now, Done::Finished(port));
-        }
         self.world.start_close(port);
     }
 }

@@ -37,8 +37,9 @@ pub enum Op {
     Finish(Port),
     /// Send a signal. Not counted, no answer.
     Signal(Port, Signal),
-    /// Drop everything of the port, end and reap its process tree. What is outstanding of it completes first,
-    /// as [`Outcome::Cancelled`] if nothing else became of it; then comes [`Done::Closed`], and nothing after.
+    /// Drop everything of the port, end and reap its process tree; answered by [`Done::Closed`], after which
+    /// nothing follows. What is outstanding of the port completes before that, whether as
+    /// [`Outcome::Cancelled`] or with a result, or else counts as done with it.
     Close(Port),
 }
 

@@ -37,6 +37,8 @@ struct End {
 #[derive(Default)]
 struct Fake {
     now: u64,
+    /// Something arrives here at the very moment of going to sleep.
+    arrives_late: Option<Port>,
     ends: BTreeMap<Port, End>,
     log: Vec<String>,
 }
@@ -124,7 +126,7 @@ impl Stream for Side {
 
 impl Drop for Side {
     fn drop(&mut self) {
-        self.1.change(self.0, |end| end.dropped = true);
+        self.1.0.borrow_mut().ends.entry(self.0).or_default().dropped = true;
     }
 }
 
@@ -160,6 +162,10 @@ impl World for Sim {
     }
 
     fn poll_sleep(&mut self, _cx: &mut Context<'_>, until: Option<Instant>) -> Poll<()> {
+        let late = self.0.borrow_mut().arrives_late.take();
+        if let Some(port) = late {
+            self.change(port, |end| end.incoming.extend(b"late"));
+        }
         match until {
             Some(until) if until <= self.now() => Poll::Ready(()),
             _ => Poll::Pending,
@@ -260,9 +266,7 @@ fn a_process_is_opened_signalled_heard_of_and_closed() {
     let mut rig = Rig::new(Toy::default());
     rig.io.with(|toy| toy.actions.push_back(Action::Spawn(A)));
     assert_eq!(rig.poll(), Poll::Pending);
-    rig.sim.change(A, |end| end.opens = Some(Ok(())));
-    assert_eq!((rig.wakes(), rig.poll()), (1, Poll::Pending));
-    rig.sim.change(A, |end| end.exit = Some(Exit::Code(7)));
+    rig.sim.change(A, |end| (end.opens, end.exit) = (Some(Ok(())), Some(Exit::Code(7))));
     assert_eq!((rig.wakes(), rig.poll()), (1, Poll::Pending));
     assert_eq!(rig.io.machine().heard(), [Heard::Opened(A), Heard::Exited(A, Exit::Code(7))]);
     rig.io.with(|toy| toy.actions.extend([Action::Signal(A, Signal::Kill), Action::Abort(A)]));
@@ -273,6 +277,31 @@ fn a_process_is_opened_signalled_heard_of_and_closed() {
     assert_eq!((rig.wakes(), rig.poll()), (1, Poll::Ready(None)));
     assert_eq!(rig.sim.0.borrow().log, ["open 0.0", "Kill 0.0", "close 0.0"]);
     assert_eq!(rig.io.machine().heard().len(), 2);
+    assert!(rig.io.ports.is_empty());
+}
+
+#[test]
+fn nothing_is_read_that_was_not_asked_for() {
+    let mut rig = Rig::attached(Toy::default(), [A]);
+    rig.io.with(|toy| toy.want(A, 0));
+    for bytes in [b"abc", b"def"] {
+        rig.sim.change(A, |end| end.incoming.extend(bytes));
+        assert_eq!(rig.poll(), Poll::Pending);
+        assert_eq!(rig.io.machine().bytes_of(A), b"abc", "the read that was in flight, and no other");
+    }
+    rig.io.with(|toy| toy.want(A, 2));
+    assert_eq!(rig.poll(), Poll::Pending);
+    let heard = [b"abc".to_vec(), b"de".to_vec(), b"f".to_vec()].map(|bytes| Heard::Data(A, bytes));
+    assert_eq!(rig.io.machine().heard()[1..], heard);
+}
+
+#[test]
+fn what_arrives_on_the_way_to_sleep_is_not_slept_over() {
+    let mut rig = Rig::attached(Toy::default(), [A, B]);
+    rig.sim.change(A, |end| end.incoming.extend(b"first"));
+    rig.sim.0.borrow_mut().arrives_late = Some(B);
+    assert_eq!((rig.wakes(), rig.poll()), (1, Poll::Pending));
+    assert_eq!(rig.io.machine().bytes_of(B), b"late");
 }
 
 #[test]
@@ -304,6 +333,7 @@ fn close_all_takes_back_what_was_started() {
     assert_eq!(rig.io.machine().heard(), [Heard::Opened(A), Heard::Opened(B)]);
     rig.io.attach(Port::new(3), rig.sim.side(Port::new(3)));
     assert_eq!(rig.poll(), Poll::Ready(None));
+    assert!(rig.io.ports.is_empty());
 }
 
 #[test]
