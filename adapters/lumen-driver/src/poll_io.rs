@@ -44,7 +44,7 @@ pub trait World {
     type Stream: Stream;
 
     /// Reads the clock.
-    fn now(&mut self) -> Instant;
+    fn now(&self) -> Instant;
 
     /// Begins to start the process or make the connection that the machine calls `port`.
     fn start_open(&mut self, port: Port);
@@ -144,11 +144,21 @@ impl<M: Machine, W: World> PollIo<M, W> {
     /// Does what can be done, and returns the machine's next event, or `None` when no port is open, nothing is
     /// in flight and the machine waits for no deadline.
     pub fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Option<M::Event>> {
+        self.poll_until(cx, Pump::poll_event)
+    }
+
+    /// Does what can be done until `is_done` returns something; `None` as with [`poll_event`](Self::poll_event).
+    /// It is asked whenever there is nothing to start.
+    pub fn poll_until<T>(
+        &mut self,
+        cx: &mut Context<'_>,
+        mut is_done: impl FnMut(&mut Pump<M>) -> Option<T>,
+    ) -> Poll<Option<T>> {
         for _ in 0..TURNS {
             if let Some(op) = self.pump.poll_op() {
                 self.start(op);
-            } else if let Some(event) = self.pump.poll_event() {
-                return Poll::Ready(Some(event));
+            } else if let Some(done) = is_done(&mut self.pump) {
+                return Poll::Ready(Some(done));
             } else if let Some(port) = self.wakers.pop() {
                 self.poll_port(port);
             } else {
@@ -165,11 +175,16 @@ impl<M: Machine, W: World> PollIo<M, W> {
         }
         // A deadline may have passed in all that work, and an early call is harmless.
         self.pump.handle_timeout(self.world.now());
-        if let Some(event) = self.pump.poll_event() {
-            return Poll::Ready(Some(event));
+        if let Some(done) = is_done(&mut self.pump) {
+            return Poll::Ready(Some(done));
         }
         cx.waker().wake_by_ref();
         Poll::Pending
+    }
+
+    /// Returns the world's time, for commands that ask for it.
+    pub fn now(&self) -> Instant {
+        self.world.now()
     }
 
     /// Returns the machine, to look at it.

@@ -4,7 +4,7 @@ use std::future::poll_fn;
 
 use lumen_driver::{Counters, PollIo};
 use lumen_os::{StderrTail, Target};
-use lumen_proto::{Exit, Machine, Port};
+use lumen_proto::{Exit, Instant, Machine, Port};
 use tokio::task::coop::{cooperative, unconstrained};
 
 use crate::Stream;
@@ -51,11 +51,26 @@ impl<M: Machine> Driver<M> {
         cooperative(unconstrained(poll_fn(|cx| self.io.poll_event(cx)))).await
     }
 
+    /// Does all the work until `is_done`, and takes no event meanwhile; returns whether it came to that. Not, if
+    /// there was nothing left to wait for. Like [`next_event`](Self::next_event), safe to drop.
+    ///
+    /// A machine whose events nobody takes stops reading at some point, and then its peer may stop too: where that
+    /// can be, take the events instead and ask in between.
+    pub async fn wait_until(&mut self, mut is_done: impl FnMut(&M) -> bool) -> bool {
+        let done = poll_fn(|cx| self.io.poll_until(cx, |pump| is_done(pump.machine()).then_some(())));
+        cooperative(unconstrained(done)).await.is_some()
+    }
+
     /// Closes every port, ends and buries the processes, and returns when that is done. The machine hears of none
     /// of it; events it still has are dropped. Like [`next_event`](Self::next_event), safe to drop.
     pub async fn close(&mut self) {
         self.io.close_all();
         while self.next_event().await.is_some() {}
+    }
+
+    /// Returns the driver's time, for commands that ask for it.
+    pub fn now(&self) -> Instant {
+        self.io.now()
     }
 
     /// Returns the machine, to look at it.

@@ -124,7 +124,7 @@ impl Runtime {
 impl World for Runtime {
     type Stream = Stream;
 
-    fn now(&mut self) -> Instant {
+    fn now(&self) -> Instant {
         Instant::from_micros(u64::try_from(self.epoch.elapsed().as_micros()).unwrap_or(u64::MAX))
     }
 

@@ -99,6 +99,18 @@ async fn nothing_is_lost_when_the_wait_is_given_up() {
 }
 
 #[tokio::test]
+async fn waiting_for_something_else_keeps_the_events() {
+    let mut driver = Driver::new(Toy::spawning(), command("exec cat >/dev/null"));
+    driver.with(|toy| pattern(1024 * 1024).chunks(1000).for_each(|chunk| toy.send(chunk)));
+    driver.with(Toy::finish);
+    assert!(driver.wait_until(|toy| toy.output.is_empty()).await);
+    assert!(driver.counters(PORT).bytes_written > 900_000);
+    assert_eq!(event(&mut driver).await, Event::Opened);
+    driver.close().await;
+    assert!(!driver.wait_until(|_| false).await);
+}
+
+#[tokio::test]
 async fn a_signal_reaches_the_child() {
     let mut driver = Driver::new(Toy::spawning(), command("exec cat"));
     assert_eq!(event(&mut driver).await, Event::Opened);

@@ -133,7 +133,7 @@ impl Drop for Side {
 impl World for Sim {
     type Stream = Side;
 
-    fn now(&mut self) -> Instant {
+    fn now(&self) -> Instant {
         Instant::from_millis(self.0.borrow().now)
     }
 
