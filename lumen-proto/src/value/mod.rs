@@ -17,6 +17,8 @@
 
 pub mod dict;
 pub mod encode;
+#[cfg(test)]
+mod model;
 mod needs;
 pub mod number;
 mod problem;

@@ -1,0 +1,167 @@
+//! The bytes of strings: UTF-8, and runs that JSON writes as they are.
+
+use alloc::vec::Vec;
+
+const ONES: u64 = 0x0101_0101_0101_0101;
+const HIGHS: u64 = ONES << 7;
+
+/// Below this many bytes a call of the vectorised check costs more than it saves.
+#[cfg(feature = "simd")]
+const SHORT: usize = 64;
+
+/// Returns whether `bytes` are UTF-8.
+#[inline]
+pub(super) fn is_utf8(bytes: &[u8]) -> bool {
+    #[cfg(feature = "simd")]
+    if bytes.len() >= SHORT {
+        return simdutf8::basic::from_utf8(bytes).is_ok();
+    }
+    bytes.is_ascii() || core::str::from_utf8(bytes).is_ok()
+}
+
+/// Returns whether JSON cannot hold `byte` inside a string as it is.
+const fn is_special(byte: u8) -> bool {
+    byte < 0x20 || byte == b'"' || byte == b'\\'
+}
+
+/// Marks the special bytes of a word by their high bits. Above the lowest mark there may be wrong ones: the
+/// subtractions borrow upwards.
+const fn specials(word: u64) -> u64 {
+    let quote = word ^ (ONES * b'"' as u64);
+    let backslash = word ^ (ONES * b'\\' as u64);
+    let control = word.wrapping_sub(ONES * 0x20) & !word;
+    ((quote.wrapping_sub(ONES) & !quote) | (backslash.wrapping_sub(ONES) & !backslash) | control) & HIGHS
+}
+
+/// How many bytes of `word` stand before its first special one: 8 if there is none.
+#[inline(always)]
+const fn plain_bytes(word: [u8; 8]) -> usize {
+    (specials(u64::from_le_bytes(word)).trailing_zeros() / 8) as usize
+}
+
+/// Returns the offset of the first quote, backslash or control character at or after `at`, or the length.
+#[inline(always)]
+pub(super) fn plain_end(text: &[u8], at: usize) -> usize {
+    let Some(mut rest) = text.get(at..) else { return text.len() };
+    for _ in 0..4 {
+        let Some((word, after)) = rest.split_first_chunk::<8>() else { break };
+        let plain = plain_bytes(*word);
+        if plain < 8 {
+            return text.len() - rest.len() + plain;
+        }
+        rest = after;
+    }
+    text.len() - rest.len() + plain_len(rest)
+}
+
+/// Counts the bytes before the first special one, in blocks that compile to vector compares.
+fn plain_len(bytes: &[u8]) -> usize {
+    let mut rest = bytes;
+    while let Some((block, after)) = rest.split_first_chunk::<32>() {
+        if block.iter().fold(false, |any, &byte| any | is_special(byte)) {
+            break;
+        }
+        rest = after;
+    }
+    let tail = rest.iter().position(|&byte| is_special(byte)).unwrap_or(rest.len());
+    bytes.len() - rest.len() + tail
+}
+
+/// Appends the plain bytes of `text` from `at` on, as far as `end`; returns where they stop.
+#[inline(always)]
+pub(super) fn copy_plain(text: &[u8], mut at: usize, end: usize, out: &mut Vec<u8>) -> usize {
+    // Short runs: a whole word is copied before it is known how much of it belongs there. It may reach behind
+    // `end`, and is cut again.
+    for _ in 0..4 {
+        let Some(word) = text.get(at..).and_then(<[u8]>::first_chunk::<8>) else { break };
+        let len = out.len();
+        out.extend_from_slice(word);
+        let plain = plain_bytes(*word);
+        if plain < 8 || end - at <= 8 {
+            let plain = plain.min(end - at);
+            out.truncate(len + plain);
+            return at + plain;
+        }
+        at += 8;
+    }
+    let rest = text.get(at..end).unwrap_or_default();
+    let plain = plain_len(rest);
+    out.extend_from_slice(rest.get(..plain).unwrap_or_default());
+    at + plain
+}
+
+/// Appends `text[start..end]`.
+#[inline(always)]
+pub(super) fn copy(text: &[u8], start: usize, end: usize, out: &mut Vec<u8>) {
+    const WORDS: usize = 16;
+    let Some(rest) = text.get(start..) else { return };
+    let count = end - start;
+    match rest.first_chunk::<WORDS>() {
+        // A copy of fixed size is two moves; one of any size is a call.
+        Some(words) if count <= WORDS => {
+            let len = out.len();
+            out.extend_from_slice(words);
+            out.truncate(len + count);
+        }
+        _ => out.extend_from_slice(rest.get(..count).unwrap_or_default()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::string::String;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn naive_end(text: &[u8], at: usize) -> usize {
+        (at..text.len()).find(|&at| is_special(text[at])).unwrap_or(text.len())
+    }
+
+    #[test]
+    fn every_byte_at_every_place_is_told_apart() {
+        for byte in 0..=u8::MAX {
+            for place in 0..80 {
+                let mut text = [b'x'; 80];
+                text[place] = byte;
+                let expected = if is_special(byte) { place } else { 80 };
+                assert_eq!(plain_end(&text, 0), expected, "{byte:02x} at {place}");
+                let mut out = Vec::new();
+                assert_eq!(copy_plain(&text, 0, 80, &mut out), expected, "{byte:02x} at {place}");
+                assert_eq!(out, text[..expected]);
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn runs_end_where_a_naive_search_says(
+            text in proptest::collection::vec(
+                prop_oneof![8 => any::<u8>(), 60 => 0x20_u8.., 1 => Just(b'"'), 1 => Just(b'\\')],
+                0..200,
+            ),
+            at in 0_usize..200,
+            end in 0_usize..200,
+        ) {
+            let at = at.min(text.len());
+            prop_assert_eq!(plain_end(&text, at), naive_end(&text, at));
+            let end = end.clamp(at, text.len());
+            let mut out = std::vec![1, 2, 3];
+            let stop = copy_plain(&text, at, end, &mut out);
+            prop_assert_eq!(stop, naive_end(&text[..end], at));
+            prop_assert_eq!(&out[3..], &text[at..stop]);
+            out.clear();
+            copy(&text, at, end, &mut out);
+            prop_assert_eq!(&out[..], &text[at..end]);
+        }
+
+        #[test]
+        fn utf8_is_what_core_says(bytes in proptest::collection::vec(any::<u8>(), 0..200), text in ".{0,90}") {
+            prop_assert_eq!(is_utf8(&bytes), core::str::from_utf8(&bytes).is_ok());
+            prop_assert!(is_utf8(text.as_bytes()));
+            let cut = &text.as_bytes()[..text.len().saturating_sub(1)];
+            prop_assert_eq!(is_utf8(cut), String::from_utf8(cut.to_vec()).is_ok());
+        }
+    }
+}
