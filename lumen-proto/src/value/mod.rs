@@ -15,14 +15,16 @@
 //! [`Table`], FF is followed by length and UTF-8. Members keep their order, and a key may occur twice. After
 //! the value one line feed may follow, nothing else.
 
+pub mod de;
 pub mod dict;
 pub mod encode;
+mod needs;
 #[cfg(test)]
 mod model;
-mod needs;
 pub mod number;
 mod problem;
 mod read;
+pub mod ser;
 mod table;
 pub mod tag;
 pub mod tape;
@@ -31,6 +33,8 @@ pub mod transcode;
 mod walk;
 
 pub use needs::{Needs, Profile};
+pub use de::{from_slice, from_slice_in_session};
 pub use problem::{Invalid, Problem};
 pub use read::{Reader, Text};
+pub use ser::{to_buf, to_vec};
 pub use table::{SLOTS, Table};

@@ -195,6 +195,12 @@ impl<'a> Reader<'a> {
         self.len - self.rest.len()
     }
 
+    /// Returns how many bytes have not been taken yet.
+    #[inline]
+    pub const fn remaining(&self) -> usize {
+        self.rest.len()
+    }
+
     /// Says that something is wrong with the next byte.
     #[inline]
     pub const fn here(&self, problem: Problem) -> Invalid {

@@ -149,3 +149,103 @@ impl Table {
 fn index(id: u8) -> Option<u8> {
     (FIRST_SESSION_ID..INLINE_KEY).contains(&id).then(|| id - FIRST_SESSION_ID)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::format;
+
+    use super::*;
+
+    fn full() -> Table {
+        let mut table = Table::new();
+        for id in FIRST_SESSION_ID..INLINE_KEY {
+            assert!(table.register(&format!("word{id}"), id));
+        }
+        table
+    }
+
+    /// Each word finds its id and each id its word.
+    fn check(table: &Table) {
+        let mut table = table.clone();
+        let words: Vec<_> = (0..=u8::MAX).filter_map(|id| Some((table.word(id)?.to_owned(), id))).collect();
+        assert_eq!(words.len(), table.len());
+        assert_eq!(table.is_empty(), words.is_empty());
+        for (word, id) in words {
+            assert_eq!(table.id(&word), Some(id), "{word}");
+        }
+    }
+
+    #[test]
+    fn registers_between_80_and_fe_only() {
+        let mut table = Table::new();
+        for id in (0..FIRST_SESSION_ID).chain([INLINE_KEY]) {
+            assert!(!table.register("foo", id));
+            assert!(!table.unregister(id));
+            assert_eq!(table.word(id), None);
+            table.touch(id);
+        }
+        assert!(table.is_empty());
+        assert!(table.register("foo", 0xfe) && table.register("bar", 0x80));
+        assert_eq!((table.id("foo"), table.id("bar"), table.id("baz")), (Some(0xfe), Some(0x80), None));
+        assert_eq!((table.word(0xfe), table.word(0x80), table.word(0x81)), (Some("foo"), Some("bar"), None));
+        check(&table);
+        check(&full());
+        assert_eq!(full().len(), 127);
+    }
+
+    #[test]
+    fn a_word_has_one_id_and_an_id_one_word() {
+        let mut table = Table::new();
+        table.register("foo", 0x81);
+        table.register("bar", 0x81);
+        assert_eq!((table.id("foo"), table.word(0x81), table.len()), (None, Some("bar"), 1));
+        table.register("bar", 0x90);
+        assert_eq!((table.id("bar"), table.word(0x81), table.len()), (Some(0x90), None, 1));
+        table.register("bar", 0x90);
+        check(&table);
+        assert!(table.unregister(0x90) && !table.unregister(0x90));
+        assert!(table.is_empty() && table.id("bar").is_none());
+    }
+
+    #[test]
+    fn init_forgets_what_was() {
+        let mut table = full();
+        assert!(table.init([("a", 0x85), ("b", 0x80)]));
+        assert_eq!((table.len(), table.id("a"), table.id("word129")), (2, Some(0x85), None));
+        assert!(!table.init([("c", 0x7f), ("d", 0x80)]));
+        assert_eq!((table.len(), table.id("d")), (1, Some(0x80)));
+        table.clear();
+        assert!(table.is_empty() && table.word(0x80).is_none());
+        check(&table);
+    }
+
+    #[test]
+    fn a_new_word_takes_the_first_free_id_and_then_the_least_used() {
+        let mut table = Table::new();
+        assert_eq!(
+            (table.register_lru("a"), table.register_lru("b"), table.register_lru("a")),
+            (0x80, 0x81, 0x80)
+        );
+        table.unregister(0x80);
+        assert_eq!(table.register_lru("c"), 0x80);
+
+        let mut table = full();
+        // Looking a word up by itself is a use, and so is a touch; looking an id up is none.
+        assert_eq!(table.id("word128"), Some(0x80));
+        table.touch(0x81);
+        assert_eq!(table.word(0x82), Some("word130"));
+        assert_eq!(table.register_lru("new"), 0x82);
+        assert_eq!(table.register_lru("word131"), 0x83);
+        assert_eq!(table.register_lru("newer"), 0x84);
+        assert_eq!((table.len(), table.id("word130"), table.id("word132")), (127, None, None));
+        check(&table);
+    }
+
+    #[test]
+    fn evicts_the_least_used() {
+        let mut table = full();
+        assert_eq!(table.evict(), Some(0x80));
+        assert_eq!((table.len(), table.word(0x80)), (126, None));
+        assert_eq!(Table::new().evict(), None);
+    }
+}
