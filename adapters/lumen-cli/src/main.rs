@@ -1,3 +1,30 @@
-//! The `lumen` command.
+//! The `lumen` command: MCP over stdio, through LUMEN where both sides have it.
+//!
+//! `main` parses, sets logging up and calls one module a command. stdout is data; where it carries the protocol
+//! nothing else may be written to it, not even `--help`.
 
-fn main() {}
+mod args;
+mod demo;
+mod exit;
+mod log;
+mod relay;
+mod report;
+
+use std::process::ExitCode;
+
+use args::Command;
+
+fn main() -> ExitCode {
+    let args = match args::parse(std::env::args_os()) {
+        Ok(args) => args,
+        Err(exit) => return exit.into(),
+    };
+    log::init(args.verbose);
+    let exit = match args.command {
+        Command::Connect(connect) => relay::connect(connect),
+        Command::Wrap(wrap) => relay::wrap(wrap),
+        Command::Demo(demo) => demo::run(&demo),
+        Command::DemoServer => demo::server::run(),
+    };
+    exit.into()
+}

@@ -134,6 +134,7 @@ impl<M: Machine> Loop<M> {
     /// # Errors
     /// `Deadlock` if there is nothing to wait for; else what `poll(2)` said, which is out of memory.
     pub fn turn(&mut self, deadline: Option<Instant>) -> io::Result<()> {
+        let was_settled = self.pump.is_settled();
         let is_all = self.start_ops();
         if self.event.is_none() {
             self.event = self.pump.poll_event();
@@ -142,7 +143,8 @@ impl<M: Machine> Loop<M> {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
         };
-        let is_waiting = is_all && self.event.is_none();
+        // That the last port was closed is something that happened.
+        let is_waiting = is_all && self.event.is_none() && (was_settled || !self.pump.is_settled());
         let ready = self.wait(if is_waiting { deadline } else { Some(Instant::ZERO) })?;
         for ready in ready {
             self.on_ready(ready);

@@ -84,6 +84,7 @@ pub struct Connection {
     peer: Caps,
     open: bool,
     finishing: bool,
+    finished: bool,
 }
 
 impl Connection {
@@ -107,6 +108,7 @@ impl Connection {
             peer: Caps::NONE,
             open: false,
             finishing: false,
+            finished: false,
         }
     }
 
@@ -178,7 +180,11 @@ impl Connection {
                 return Transmit::More;
             }
         }
-        if self.finishing { Transmit::Finish } else { Transmit::Idle }
+        if !self.finishing {
+            return Transmit::Idle;
+        }
+        self.finished = true;
+        Transmit::Finish
     }
 
     /// Returns the next event.
@@ -223,8 +229,9 @@ impl Connection {
 
     /// Returns whether `poll_transmit` would do something.
     pub fn has_output(&self) -> bool {
-        self.open
-            && (self.finishing || self.heartbeat.is_due() || !self.queue.is_empty() || self.is_hello_due())
+        let holding = matches!(&self.part, Part::Client(client) if client.is_holding());
+        let waiting = !holding && (self.finishing || !self.queue.is_empty());
+        self.open && !self.finished && (waiting || self.heartbeat.is_due() || self.is_hello_due())
     }
 
     fn encode_hello(&mut self, out: &mut BytesMut) -> bool {

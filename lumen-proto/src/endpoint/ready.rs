@@ -5,13 +5,15 @@
 pub(super) struct Ready {
     due: bool,
     wanted: bool,
+    output: bool,
 }
 
 impl Ready {
-    /// Notes how the port stands now: it is due when it has output, and when it wants input again.
+    /// Notes how the port stands now: it is due when it gains output, and when it wants input again.
     pub(super) fn note(&mut self, wanted: bool, output: bool) {
-        self.due |= output || (wanted && !self.wanted);
+        self.due |= (output && !self.output) || (wanted && !self.wanted);
         self.wanted = wanted;
+        self.output = output;
     }
 
     /// Returns whether it is due, once.

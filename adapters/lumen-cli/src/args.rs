@@ -1,0 +1,221 @@
+//! The command line.
+
+use std::ffi::OsString;
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::error::ErrorKind;
+use clap::{ArgAction, Parser, Subcommand, ValueEnum};
+use lumen_proto::negotiate::Mode;
+
+use crate::exit::Exit;
+
+/// MCP over stdio, through the LUMEN transport where both sides have it and plain JSON-RPC where not.
+#[derive(Debug, Parser)]
+#[command(name = "lumen", version, after_help = Exit::HELP)]
+pub(crate) struct Args {
+    /// Say more on stderr: -v notable events, -vv all, -vvv with internals. RUST_LOG goes before it.
+    #[arg(short, long, action = ArgAction::Count, global = true)]
+    pub(crate) verbose: u8,
+
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Start a server and speak newline JSON for it: put this line into an agent's configuration.
+    Connect(Connect),
+    /// Give a JSON server the LUMEN transport: put this in front of the server's command.
+    Wrap(Wrap),
+    /// Show it at work: a small server, asked over JSON-RPC and over LUMEN, bytes and times counted.
+    Demo(Demo),
+    /// The small server that `demo` starts, on its own stdin and stdout.
+    #[command(hide = true)]
+    DemoServer,
+}
+
+const CONNECT_EXAMPLES: &str = "\
+Examples:
+  lumen connect -- npx -y @modelcontextprotocol/server-everything
+  lumen connect --negotiate offer -- uvx mcp-server-git
+  lumen connect --env TOKEN=x --cwd /srv -- lumen wrap -- python server.py
+
+stdin and stdout carry the protocol; everything for people goes to stderr.";
+
+const WRAP_EXAMPLES: &str = "\
+Examples:
+  lumen wrap -- python server.py
+  lumen connect -- lumen wrap -- npx -y @modelcontextprotocol/server-everything
+
+stdin and stdout carry the protocol; everything for people goes to stderr.";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = format!("{CONNECT_EXAMPLES}\n\n{}", Exit::HELP))]
+pub(crate) struct Connect {
+    /// Whether and how the server is asked for LUMEN.
+    #[arg(long, value_enum, default_value_t = Negotiate::Auto)]
+    pub(crate) negotiate: Negotiate,
+
+    /// How long an opening probe waits for its answer.
+    #[arg(long, value_name = "MS", default_value_t = 500, value_parser = clap::value_parser!(u64).range(1..=60_000))]
+    probe_timeout: u64,
+
+    #[command(flatten)]
+    pub(crate) server: Server,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = format!("{WRAP_EXAMPLES}\n\n{}", Exit::HELP))]
+pub(crate) struct Wrap {
+    #[command(flatten)]
+    pub(crate) server: Server,
+}
+
+/// A server to start.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Server {
+    /// Set a variable in the server's environment, which is otherwise this one's. May be repeated.
+    #[arg(long = "env", value_name = "K=V", value_parser = parse_env)]
+    pub(crate) env: Vec<(OsString, OsString)>,
+
+    /// The directory that the server runs in.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) cwd: Option<PathBuf>,
+
+    /// How long the server may leave the first request unanswered; 0 is for ever.
+    #[arg(long, value_name = "S", default_value_t = 120)]
+    start_timeout: u64,
+
+    /// The server's command and its arguments, passed on exactly; there is no shell in between.
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<OsString>,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = Exit::HELP)]
+pub(crate) struct Demo {
+    /// How many times the small tool is called.
+    #[arg(long, value_name = "N", default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub(crate) calls: u32,
+}
+
+/// Whether and how a server is asked for LUMEN.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Negotiate {
+    /// Probe first; without an answer speak JSON, and let the first request carry the offer.
+    Auto,
+    /// Probe first; without an answer speak JSON.
+    Probe,
+    /// Never probe first; the first request carries the offer.
+    Offer,
+    /// Speak JSON.
+    Off,
+}
+
+impl From<Negotiate> for Mode {
+    fn from(negotiate: Negotiate) -> Self {
+        match negotiate {
+            Negotiate::Auto => Self::Auto,
+            Negotiate::Probe => Self::Probe,
+            Negotiate::Offer => Self::Offer,
+            Negotiate::Off => Self::Off,
+        }
+    }
+}
+
+impl Connect {
+    pub(crate) const fn probe_timeout(&self) -> Duration {
+        Duration::from_millis(self.probe_timeout)
+    }
+}
+
+impl Server {
+    pub(crate) fn start_timeout(&self) -> Option<Duration> {
+        (self.start_timeout > 0).then(|| Duration::from_secs(self.start_timeout))
+    }
+}
+
+/// Parses, or says on the right stream why not.
+pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Args, Exit> {
+    let args: Vec<OsString> = args.into_iter().collect();
+    let error = match Args::try_parse_from(&args) {
+        Ok(args) => return Ok(args),
+        Err(error) => error,
+    };
+    let text = error.render();
+    let is_help = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
+    if is_help && !has_protocol_stdout(&args) {
+        // A reader that went away is no failure of ours.
+        let _ = write!(std::io::stdout(), "{text}");
+        return Err(Exit::Ok);
+    }
+    let _ = write!(std::io::stderr(), "{text}");
+    Err(if is_help { Exit::Ok } else { Exit::Usage })
+}
+
+/// Returns whether the command named on this line has a stdout that carries the protocol.
+fn has_protocol_stdout(args: &[OsString]) -> bool {
+    let command = args.iter().skip(1).find(|arg| !arg.to_string_lossy().starts_with('-'));
+    command.is_some_and(|command| command == "connect" || command == "wrap" || command == "demo-server")
+}
+
+fn parse_env(text: &str) -> Result<(OsString, OsString), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.into(), value.into())),
+        _ => Err("expected NAME=VALUE".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(line: &[&str]) -> Result<Args, Exit> {
+        parse(line.iter().map(OsString::from))
+    }
+
+    #[test]
+    fn the_definition_is_sound() {
+        use clap::CommandFactory as _;
+        Args::command().debug_assert();
+    }
+
+    #[test]
+    fn a_command_is_taken_as_it_is() {
+        let args =
+            parsed(&["lumen", "connect", "--env", "A=b=c", "--env", "E=", "--", "x y", "", "-v", "$Z"])
+                .unwrap();
+        let Command::Connect(connect) = args.command else { panic!() };
+        assert_eq!(connect.server.command, ["x y", "", "-v", "$Z"]);
+        assert_eq!(connect.server.env, [("A".into(), "b=c".into()), ("E".into(), "".into())]);
+        assert_eq!(Mode::from(connect.negotiate), Mode::Auto);
+    }
+
+    #[test]
+    fn nothing_to_start_and_odd_variables_are_usage_errors() {
+        for line in [
+            &["lumen"][..],
+            &["lumen", "connect"],
+            &["lumen", "connect", "--"],
+            &["lumen", "wrap", "--env", "=x", "--", "y"],
+            &["lumen", "connect", "--probe-timeout", "0", "--", "y"],
+        ] {
+            assert_eq!(parsed(line).unwrap_err(), Exit::Usage, "{line:?}");
+        }
+    }
+
+    #[test]
+    fn help_belongs_on_stderr_where_stdout_is_the_protocol() {
+        for (line, expected) in [
+            (&["lumen", "-v", "connect", "--help"][..], true),
+            (&["lumen", "wrap", "--help"], true),
+            (&["lumen", "demo", "--help"], false),
+            (&["lumen", "--version"], false),
+        ] {
+            let line: Vec<OsString> = line.iter().map(OsString::from).collect();
+            assert_eq!(has_protocol_stdout(&line), expected);
+        }
+    }
+}

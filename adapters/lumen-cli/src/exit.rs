@@ -1,0 +1,35 @@
+//! The fixed exit codes.
+
+use std::process::ExitCode;
+
+/// How the command ends. The numbers are documented in `--help` and in the README, and do not change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// Everything that was asked for was done, or the other side closed the session in order.
+    Ok = 0,
+    /// The session failed: the server ended while it was needed, or answers were still owed at the end.
+    Failed = 1,
+    /// The command line is wrong; nothing was started.
+    Usage = 2,
+    /// The server could not be started.
+    NotStarted = 3,
+    /// The server was started and never gave its first answer.
+    NoAnswer = 4,
+}
+
+impl Exit {
+    /// The table for help texts.
+    pub(crate) const HELP: &str = "\
+Exit codes:
+  0  done, or the session was closed in order
+  1  the session failed: the server ended while it was needed, or answers were still owed
+  2  wrong command line
+  3  the server could not be started
+  4  the server never gave its first answer";
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit as u8)
+    }
+}

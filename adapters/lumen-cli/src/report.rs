@@ -1,0 +1,146 @@
+//! What people are told of a session, on stderr.
+
+use lumen_proto::endpoint::{Event, Outcome, Why};
+use lumen_proto::supervisor::Ended;
+use lumen_proto::{Exit as ChildExit, OpenErrorKind, Port};
+use tracing::{debug, info, warn};
+
+use crate::exit::Exit;
+
+/// Noise lines that are quoted; further ones are only counted.
+const QUOTED: u64 = 8;
+
+/// Reports events of one session, and bounds how much a noisy side can make it say.
+#[derive(Debug)]
+pub(crate) struct Report {
+    client: Port,
+    /// The server's command, as people wrote it.
+    command: String,
+    noise: u64,
+    next_noise: u64,
+}
+
+impl Report {
+    pub(crate) fn new(client: Port, command: String) -> Self {
+        Self { client, command, noise: 0, next_noise: QUOTED }
+    }
+
+    /// Reports one event; the last one gives the exit code.
+    pub(crate) fn event(&mut self, event: &Event) -> Option<Exit> {
+        match event {
+            Event::Finished(outcome) => return Some(self.finished(*outcome)),
+            Event::Noise { port, excerpt, lines, bytes } => self.noise(*port, excerpt, *lines, *bytes),
+            Event::Upgraded(port) => info!("{}: LUMEN frames from now on", self.side(*port)),
+            Event::FellBack(port) => info!("{}: no answer to the probe, speaking JSON", self.side(*port)),
+            Event::Restarting { why, .. } => match why {
+                Why::Ended(ended) => warn!(
+                    "the server ended after the LUMEN probe ({}), starting it again without; \
+                     --negotiate offer avoids that",
+                    how(*ended)
+                ),
+                Why::NoAnswer => warn!(
+                    "the server answers nothing after the LUMEN probe, starting it again without; \
+                     --negotiate offer avoids that"
+                ),
+            },
+            Event::Rejected { port, id, reason } => {
+                let id = id.as_deref().map_or_else(|| "none".into(), String::from_utf8_lossy);
+                warn!("a message of the {} was not passed on: {reason} (id {id})", self.side(*port));
+            }
+            Event::Lost { port, reason } => warn!("{}: {reason}", self.side(*port)),
+            Event::Unasked { port, id } => {
+                debug!(
+                    "{}: answer to nothing that was asked, id {}",
+                    self.side(*port),
+                    String::from_utf8_lossy(id)
+                );
+            }
+            Event::Stray(port) => debug!("{}: swallowed its complaint about the probe", self.side(*port)),
+            Event::Skipped { port, kind, frames } => {
+                debug!("{}: skipped {frames} frames of type 0x{:02x}", self.side(*port), kind.0);
+            }
+            Event::Dropped(count) => warn!("{count} events were not reported"),
+            Event::InputClosed => debug!("the client closed its input"),
+            Event::Message(_) => {}
+        }
+        None
+    }
+
+    fn noise(&mut self, port: Port, excerpt: &[u8], lines: u64, bytes: u64) {
+        self.noise += lines;
+        if self.noise <= QUOTED {
+            let text = String::from_utf8_lossy(excerpt);
+            let more = if lines > 1 { format!(" (and {} lines more)", lines - 1) } else { String::new() };
+            warn!("the {} printed what is no message: {:?}{more}", self.side(port), text);
+        } else if self.noise >= self.next_noise {
+            self.next_noise = self.noise * 2;
+            warn!(
+                "{} lines that are no messages so far, the last {bytes} bytes by the {}",
+                self.noise,
+                self.side(port)
+            );
+        }
+    }
+
+    fn finished(&self, outcome: Outcome) -> Exit {
+        match outcome {
+            Outcome::Closed(ended) | Outcome::Terminated(ended) => {
+                match ended {
+                    Some(Ended::Exited(ChildExit::Code(0)) | Ended::Closed) | None => {}
+                    Some(ended) => info!("the server ended with {}", how(ended)),
+                }
+                Exit::Ok
+            }
+            Outcome::NotStarted(error) => {
+                let advice = match error.kind {
+                    OpenErrorKind::NotFound => {
+                        "is it installed, and on this PATH? a full path avoids the question"
+                    }
+                    OpenErrorKind::PermissionDenied => "is it executable by this user?",
+                    _ => "try the command by itself",
+                };
+                say(&format!("cannot start {}: {error}; {advice}", self.command));
+                Exit::NotStarted
+            }
+            Outcome::ServerGone(ended) => {
+                say(&format!(
+                    "the server {} ended while it was needed ({}); try the command by itself, or -v here",
+                    self.command,
+                    how(ended)
+                ));
+                Exit::Failed
+            }
+            Outcome::NoAnswer => {
+                say(&format!(
+                    "the server {} never answered; is it an MCP server on stdio? \
+                     --start-timeout S waits longer, --negotiate off asks nothing unusual",
+                    self.command
+                ));
+                Exit::NoAnswer
+            }
+            Outcome::Unanswered(count) => {
+                say(&format!("the client closed its input, and the server left {count} requests unanswered"));
+                Exit::Failed
+            }
+        }
+    }
+
+    fn side(&self, port: Port) -> &'static str {
+        if port == self.client { "client" } else { "server" }
+    }
+}
+
+/// Says something that must be seen whatever the log level.
+pub(crate) fn say(text: &str) {
+    use std::io::Write as _;
+    // Nobody is left to tell if stderr is gone.
+    let _ = writeln!(std::io::stderr(), "lumen: {text}");
+}
+
+fn how(ended: Ended) -> String {
+    match ended {
+        Ended::Failed(error) => error.to_string(),
+        Ended::Exited(exit) => exit.to_string(),
+        Ended::Closed => "its stream closed".to_owned(),
+    }
+}
