@@ -127,6 +127,9 @@ fn memory_is_bounded_by_the_input() {
 }
 
 proptest! {
+    // Documents are large and take long to make.
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
     #[test]
     fn every_value_is_there(document in model::any_tree()) {
         let bytes = bytes_of(&document);
@@ -157,6 +160,23 @@ proptest! {
         }
     }
 
+    #[test]
+    fn serde_takes_the_same_bytes(
+        document in model::any_tree(),
+        changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..3),
+    ) {
+        let mut bytes = bytes_of(&document);
+        for (at, byte) in changes {
+            let at = at.index(bytes.len());
+            bytes[at] = byte;
+        }
+        let parsed = Tape::new().parse(&bytes, None);
+        let value = crate::value::from_slice::<serde_json::Value>(&bytes);
+        prop_assert_eq!(parsed.is_ok(), value.is_ok(), "{:?} and {:?}", parsed, value);
+    }
+}
+
+proptest! {
     #[test]
     fn any_bytes_are_what_a_naive_reader_says(
         bytes in proptest::collection::vec(prop_oneof![0xe0_u8..0xe8, 0_u8..4, any::<u8>()], 0..40),

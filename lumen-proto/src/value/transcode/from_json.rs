@@ -339,5 +339,19 @@ fn unescape_unicode(text: &[u8], at: usize, out: &mut Vec<u8>) -> Option<usize> 
 /// Reads four hexadecimal digits.
 #[inline(always)]
 fn hex4(digits: &[u8]) -> Option<u32> {
-    digits.iter().try_fold(0, |value, &digit| Some(value << 4 | char::from(digit).to_digit(16)?))
+    let value = digits.iter().fold(0, |value, &digit| value << 4 | HEX[usize::from(digit)]);
+    (value <= 0xffff).then_some(value)
 }
+
+/// What a byte stands for as a hexadecimal digit; any other byte sets bits that four digits do not reach.
+static HEX: [u32; 256] = {
+    let mut table = [1 << 16; 256];
+    let mut digit = 0;
+    while digit < 16 {
+        let byte = b"0123456789abcdef"[digit];
+        table[byte as usize] = digit as u32;
+        table[byte.to_ascii_uppercase() as usize] = digit as u32;
+        digit += 1;
+    }
+    table
+};

@@ -247,6 +247,9 @@ fn the_comparison_of_texts_tells_them_apart() {
 }
 
 proptest! {
+    // Documents are large and take long to make.
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
     #[test]
     fn documents_come_back(tree in model::any_tree(), noise: Vec<u8>) {
         let mut text = String::new();
@@ -309,7 +312,9 @@ proptest! {
         }
         same_as_naive(&bytes)?;
     }
+}
 
+proptest! {
     #[test]
     fn any_bytes_are_what_a_naive_reader_says(
         bytes in proptest::collection::vec(prop_oneof![0xe0_u8..0xe8, 0_u8..4, any::<u8>()], 0..40),
