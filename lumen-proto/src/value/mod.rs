@@ -18,9 +18,9 @@
 pub mod de;
 pub mod dict;
 pub mod encode;
-mod needs;
 #[cfg(test)]
 mod model;
+mod needs;
 pub mod number;
 mod problem;
 mod read;
@@ -32,8 +32,8 @@ mod text;
 pub mod transcode;
 mod walk;
 
-pub use needs::{Needs, Profile};
 pub use de::{from_slice, from_slice_in_session};
+pub use needs::{Needs, Profile};
 pub use problem::{Invalid, Problem};
 pub use read::{Reader, Text};
 pub use ser::{to_buf, to_vec};

@@ -246,11 +246,17 @@ impl<'a> Reader<'a> {
     }
 }
 
+/// From this many bytes on a call of the vectorised check saves more than it costs.
+#[cfg(feature = "simd")]
+const LONG: usize = 64;
+
 /// Checks `text`; otherwise returns the offset of the first byte that is not UTF-8.
 #[inline]
 fn utf8(text: &[u8]) -> Result<&str, usize> {
     #[cfg(feature = "simd")]
-    if let Ok(text) = simdutf8::basic::from_utf8(text) {
+    if text.len() >= LONG
+        && let Ok(text) = simdutf8::basic::from_utf8(text)
+    {
         return Ok(text);
     }
     // Also after the fast check has failed: only this one knows where.

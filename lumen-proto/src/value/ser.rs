@@ -1,7 +1,8 @@
 //! Any `Serialize` to a value, without a tree in between.
 //!
 //! Data takes the shape that serde_json gives it: `None` and `()` are null, newtypes are transparent, variants
-//! are tagged from outside, bytes are arrays of integers, keys are text.
+//! are tagged from outside, bytes are arrays of integers, keys are text. Its `RawValue` is written as what its
+//! text says.
 
 mod error;
 mod heads;
@@ -17,12 +18,16 @@ pub use self::error::Error;
 use self::heads::Heads;
 use self::key::KeySerializer;
 use super::number::{self, Number};
+use super::transcode::Transcoder;
 use super::{Table, encode, tag};
 use crate::limits::MAX_VALUE_DEPTH;
 
 /// How serde_json hands over a number when some crate has its feature `arbitrary_precision` on: a struct of
 /// this name, whose one member of the same name is the number's text.
 const NUMBER: &str = "$serde_json::private::Number";
+
+/// The same for a `RawValue`, whose text may be any document.
+const RAW: &str = "$serde_json::private::RawValue";
 
 /// Serializes to a new buffer.
 ///
@@ -113,10 +118,11 @@ struct Compound<'s, 'b> {
     nested: bool,
 }
 
-/// A struct, or what stands for a number of serde_json's.
+/// A struct, or what stands for something else of serde_json's: its one member's value is JSON text.
 enum Fields<'s, 'b> {
     Object(Compound<'s, 'b>),
     Number(&'s mut Serializer<'b>),
+    Raw(&'s mut Serializer<'b>),
 }
 
 impl<'b> Serializer<'b> {
@@ -178,6 +184,17 @@ impl<'b> Serializer<'b> {
             }
             Some((Number::Float(value), len)) if len == text.len() => self.float(value),
             _ => Err(Error::DoesNotFit),
+        }
+    }
+
+    /// Writes what a JSON text says.
+    fn raw(&mut self, text: &str) -> Result<(), Error> {
+        match Transcoder::new().encode(text.as_bytes(), self.out) {
+            Ok(needs) if self.depth + needs.depth > MAX_VALUE_DEPTH => Err(Error::TooDeep),
+            // They would have to be integers here.
+            Ok(needs) if self.canonical && needs.whole_floats => Err(Error::DoesNotFit),
+            Ok(_) => Ok(()),
+            Err(_) => Err(Error::DoesNotFit),
         }
     }
 }
@@ -372,10 +389,11 @@ impl<'s, 'b> ser::Serializer for &'s mut Serializer<'b> {
 
     #[inline]
     fn serialize_struct(self, name: &'static str, len: usize) -> Result<Self::SerializeStruct, Error> {
-        if name == NUMBER {
-            return Ok(Fields::Number(self));
+        match name {
+            NUMBER => Ok(Fields::Number(self)),
+            RAW => Ok(Fields::Raw(self)),
+            _ => self.open(tag::OBJECT, Some(len)).map(Fields::Object),
         }
-        self.open(tag::OBJECT, Some(len)).map(Fields::Object)
     }
 
     fn serialize_struct_variant(
@@ -448,21 +466,24 @@ macro_rules! structs {
                 key: &'static str,
                 value: &T,
             ) -> Result<(), Error> {
+                let mut result = Err(Error::DoesNotFit);
                 match self {
-                    Self::Object(object) => object.member(key, value),
+                    Self::Object(object) => return object.member(key, value),
                     Self::Number(serializer) => {
-                        let mut result = Err(Error::DoesNotFit);
                         value.serialize(KeySerializer(|text: &str| result = serializer.number(text)))?;
-                        result
+                    }
+                    Self::Raw(serializer) => {
+                        value.serialize(KeySerializer(|text: &str| result = serializer.raw(text)))?;
                     }
                 }
+                result
             }
 
             #[inline]
             fn end(self) -> Result<(), Error> {
                 match self {
                     Self::Object(object) => object.close(),
-                    Self::Number(_) => Ok(()),
+                    Self::Number(_) | Self::Raw(_) => Ok(()),
                 }
             }
         })*

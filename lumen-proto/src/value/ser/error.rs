@@ -9,7 +9,7 @@ use crate::limits::MAX_VALUE_DEPTH;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Error {
-    /// An integer that does not fit an `i64`, or a number text that no number on the wire equals.
+    /// An integer that does not fit an `i64`, or a JSON text that the wire does not hold exactly.
     DoesNotFit,
     /// A float that is infinite or not a number.
     NotFinite,

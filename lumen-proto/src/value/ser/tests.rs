@@ -132,6 +132,25 @@ fn numbers_in_the_disguise_of_arbitrary_precision() {
     }
 }
 
+#[test]
+fn raw_text_is_written_as_what_it_says() {
+    let raw = |text: &str| serde_json::value::RawValue::from_string(text.to_string()).unwrap();
+    let text = r#"{"id": 1, "own": [1.0, "\u0061", {}], "id": null}"#;
+    assert_eq!(wire(&[raw(text)]), "e601e70304e302ff036f776ee603e2000000000000f03fe50161e70004e0");
+    let mut table = Table::new();
+    let mut out = Vec::new();
+    Options::new().with_table(&mut table).to_buf(&(raw("-0"), raw("\"tool\"")), &mut out).unwrap();
+    assert_eq!(hex(&out), "e602e20000000000000080e400");
+    let deep = raw(&("[".repeat(MAX_VALUE_DEPTH) + &"]".repeat(MAX_VALUE_DEPTH)));
+    to_vec(&deep).unwrap();
+    let canonical = || Options::new().with_canonical_numbers();
+    assert_eq!(to_buf(&[deep], &mut out), Err(Error::TooDeep));
+    assert_eq!(to_buf(&raw("1e400"), &mut out), Err(Error::DoesNotFit));
+    assert_eq!(canonical().to_buf(&[raw("1.0")], &mut out), Err(Error::DoesNotFit));
+    assert_eq!(canonical().to_buf(&raw("1.5"), &mut out), Ok(()));
+    assert_eq!(hex(&out), "e602e20000000000000080e400e2000000000000f83f");
+}
+
 /// A sequence, or a map from its elements to nothing, that announces what it likes.
 struct Announced<'v, T> {
     len: Option<usize>,
