@@ -1,0 +1,8 @@
+//! The relay in the simulated world: negotiation, failures, bounds, and the same result however bytes are cut.
+
+mod bounds;
+mod failures;
+mod negotiation;
+mod rechunk;
+mod stopping;
+mod support;
