@@ -15,6 +15,10 @@ pub struct Needs {
     pub whole_floats: bool,
     /// Whether there is a negative zero.
     pub negative_zero: bool,
+    /// Whether a string or key starts with U+FEFF, which a `TextDecoder` of JavaScript takes for a byte order mark.
+    pub leading_bom: bool,
+    /// Whether there is a key `__proto__`, which an assignment in JavaScript does not store.
+    pub proto_key: bool,
     /// Whether there is an id of the session dictionary, which means nothing elsewhere.
     pub session_ids: bool,
 }
@@ -32,6 +36,10 @@ pub struct Profile {
     pub whole_floats: bool,
     /// Whether it tells `-0.0` from `0`.
     pub negative_zero: bool,
+    /// Whether it keeps U+FEFF at the start of strings.
+    pub leading_bom: bool,
+    /// Whether it keeps a key `__proto__`.
+    pub proto_key: bool,
     /// Whether it has the same session dictionary.
     pub session_ids: bool,
 }
@@ -44,6 +52,8 @@ impl Profile {
         wide_ints: true,
         whole_floats: true,
         negative_zero: true,
+        leading_bom: true,
+        proto_key: true,
         session_ids: false,
     };
     /// The reference implementation in Rust.
@@ -52,7 +62,7 @@ impl Profile {
     /// The published Python package.
     pub const PY: Self = Self::RS;
     /// The published TypeScript package.
-    pub const TS: Self = Self { wide_ints: false, ..Self::RS };
+    pub const TS: Self = Self { wide_ints: false, leading_bom: false, proto_key: false, ..Self::RS };
 
     /// Returns whether this receiver gets the same document out of one with these needs.
     pub const fn takes(&self, needs: &Needs) -> bool {
@@ -61,6 +71,8 @@ impl Profile {
             && (self.wide_ints || !needs.wide_ints)
             && (self.whole_floats || !needs.whole_floats)
             && (self.negative_zero || !needs.negative_zero)
+            && (self.leading_bom || !needs.leading_bom)
+            && (self.proto_key || !needs.proto_key)
             && (self.session_ids || !needs.session_ids)
     }
 }
@@ -79,6 +91,19 @@ impl Needs {
     #[inline(always)]
     pub(super) const fn on_int(&mut self, value: i64) {
         self.wide_ints |= value < i32::MIN as i64 || value > i32::MAX as i64;
+    }
+
+    /// Looks at a string that is not in the static dictionary.
+    #[inline(always)]
+    pub(super) fn on_str(&mut self, text: &[u8]) {
+        self.leading_bom |= text.first() == Some(&0xef) && text.starts_with("\u{feff}".as_bytes());
+    }
+
+    /// Looks at a key that is not in the static dictionary.
+    #[inline(always)]
+    pub(super) fn on_key(&mut self, key: &[u8]) {
+        self.on_str(key);
+        self.proto_key |= key == b"__proto__";
     }
 
     #[inline(always)]
@@ -150,6 +175,8 @@ mod tests {
             (Needs { wide_ints: true, ..none }, [true, true, true, false]),
             (Needs { whole_floats: true, ..none }, [true, false, false, false]),
             (Needs { negative_zero: true, ..none }, [true, false, false, false]),
+            (Needs { leading_bom: true, ..none }, [true, true, true, false]),
+            (Needs { proto_key: true, ..none }, [true, true, true, false]),
             (Needs { session_ids: true, ..none }, [false; 4]),
         ];
         for (needs, taken) in table {

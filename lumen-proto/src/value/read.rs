@@ -1,6 +1,7 @@
 //! Tokens of a value, read from the front of a slice.
 
 use super::problem::{Invalid, Problem};
+use super::text::utf8;
 use super::{dict, tag};
 use crate::varint;
 
@@ -244,21 +245,4 @@ impl<'a> Reader<'a> {
     const fn truncated(&self) -> Invalid {
         Invalid { offset: self.len, problem: Problem::Truncated }
     }
-}
-
-/// From this many bytes on a call of the vectorised check saves more than it costs.
-#[cfg(feature = "simd")]
-const LONG: usize = 64;
-
-/// Checks `text`; otherwise returns the offset of the first byte that is not UTF-8.
-#[inline]
-fn utf8(text: &[u8]) -> Result<&str, usize> {
-    #[cfg(feature = "simd")]
-    if text.len() >= LONG
-        && let Ok(text) = simdutf8::basic::from_utf8(text)
-    {
-        return Ok(text);
-    }
-    // Also after the fast check has failed: only this one knows where.
-    core::str::from_utf8(text).map_err(|error| error.valid_up_to())
 }

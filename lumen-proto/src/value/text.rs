@@ -6,17 +6,25 @@ const ONES: u64 = 0x0101_0101_0101_0101;
 const HIGHS: u64 = ONES << 7;
 
 /// Below this many bytes a call of the vectorised check costs more than it saves.
-#[cfg(feature = "simd")]
 const SHORT: usize = 64;
 
-/// Returns whether `bytes` are UTF-8.
+/// Checks `text`; otherwise returns the offset of the first byte that is not UTF-8.
 #[inline]
-pub(super) fn is_utf8(bytes: &[u8]) -> bool {
+pub(super) fn utf8(text: &[u8]) -> Result<&str, usize> {
     #[cfg(feature = "simd")]
-    if bytes.len() >= SHORT {
-        return simdutf8::basic::from_utf8(bytes).is_ok();
+    if text.len() >= SHORT
+        && let Ok(text) = simdutf8::basic::from_utf8(text)
+    {
+        return Ok(text);
     }
-    bytes.is_ascii() || core::str::from_utf8(bytes).is_ok()
+    // Also after the fast check has failed: only this one knows where.
+    core::str::from_utf8(text).map_err(|error| error.valid_up_to())
+}
+
+/// Returns whether `text` is UTF-8. Short ones are most often ASCII, which is known sooner than [`utf8`] knows.
+#[inline]
+pub(super) fn is_utf8(text: &[u8]) -> bool {
+    (text.len() < SHORT && text.is_ascii()) || utf8(text).is_ok()
 }
 
 /// Returns whether JSON cannot hold `byte` inside a string as it is.
@@ -109,8 +117,6 @@ pub(super) fn copy(text: &[u8], start: usize, end: usize, out: &mut Vec<u8>) {
 
 #[cfg(test)]
 mod tests {
-    use std::string::String;
-
     use proptest::prelude::*;
 
     use super::*;
@@ -157,11 +163,17 @@ mod tests {
         }
 
         #[test]
-        fn utf8_is_what_core_says(bytes in proptest::collection::vec(any::<u8>(), 0..200), text in ".{0,90}") {
-            prop_assert_eq!(is_utf8(&bytes), core::str::from_utf8(&bytes).is_ok());
+        fn utf8_is_what_core_says(bytes in proptest::collection::vec(any::<u8>(), 0..200), text in ".{0,90}", at: usize) {
+            let core = |bytes| core::str::from_utf8(bytes).map_err(|error| error.valid_up_to());
+            prop_assert_eq!(utf8(&bytes), core(&bytes));
+            prop_assert_eq!(utf8(text.as_bytes()), Ok(&text[..]));
+            let mut spoiled = text.clone().into_bytes();
+            if let Some(byte) = at.checked_rem(text.len()).and_then(|at| spoiled.get_mut(at)) {
+                *byte ^= 0xc0;
+            }
+            prop_assert_eq!(utf8(&spoiled), core(&spoiled));
+            prop_assert_eq!(is_utf8(&spoiled), core(&spoiled).is_ok());
             prop_assert!(is_utf8(text.as_bytes()));
-            let cut = &text.as_bytes()[..text.len().saturating_sub(1)];
-            prop_assert_eq!(is_utf8(cut), String::from_utf8(cut.to_vec()).is_ok());
         }
     }
 }

@@ -6,8 +6,9 @@ use core::ops::Range;
 
 use super::problem::{Invalid, Problem};
 use super::read::Reader;
+use super::text::{is_utf8, utf8};
 use super::{dict, tag};
-use super::{needs::Needs, table::Table, text::is_utf8};
+use super::{needs::Needs, table::Table};
 use crate::limits::MAX_VALUE_DEPTH;
 
 /// A string: where it stands in the input, checked to be UTF-8, or a word of a dictionary.
@@ -83,7 +84,11 @@ pub(super) fn walk(
         left -= 1;
         if object {
             let key = match reader.byte()? {
-                tag::INLINE_KEY => Str::Inline(inline(&mut reader)?),
+                tag::INLINE_KEY => {
+                    let range = inline(&mut reader)?;
+                    needs.on_key(bytes.get(range.clone()).unwrap_or_default());
+                    Str::Inline(range)
+                }
                 id => word(&reader, id, table, &mut needs)?,
             };
             visit.on_key(key);
@@ -106,7 +111,11 @@ pub(super) fn walk(
                 let id = reader.byte()?;
                 visit.on_scalar(Scalar::Str(word(&reader, id, table, &mut needs)?));
             }
-            tag::STR => visit.on_scalar(Scalar::Str(Str::Inline(inline(&mut reader)?))),
+            tag::STR => {
+                let range = inline(&mut reader)?;
+                needs.on_str(bytes.get(range.clone()).unwrap_or_default());
+                visit.on_scalar(Scalar::Str(Str::Inline(range)));
+            }
             tag @ (tag::ARRAY | tag::OBJECT) => {
                 let is_object = tag == tag::OBJECT;
                 let count = if is_object { reader.object()? } else { reader.array()? };
@@ -148,11 +157,12 @@ fn word<'t>(
     }
     needs.session_ids = true;
     let word = table.and_then(|table| table.word(id));
-    word.map(Str::Word).ok_or_else(|| reader.before(Problem::UnknownId(id)))
+    let word = word.ok_or_else(|| reader.before(Problem::UnknownId(id)))?;
+    needs.on_key(word.as_bytes());
+    Ok(Str::Word(word))
 }
 
 #[cold]
 fn not_utf8(text: &[u8], start: usize) -> Invalid {
-    let valid = core::str::from_utf8(text).map_or_else(|error| error.valid_up_to(), str::len);
-    Invalid { offset: start + valid, problem: Problem::NotUtf8 }
+    Invalid { offset: start + utf8(text).err().unwrap_or_default(), problem: Problem::NotUtf8 }
 }

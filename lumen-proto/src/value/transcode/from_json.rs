@@ -241,9 +241,11 @@ impl Pass<'_> {
             return self.escaped_string(lead, start, end);
         }
         self.at = end + 1;
-        match dict::static_id(self.text.get(start..end)?) {
+        let text = self.text.get(start..end)?;
+        match dict::static_id(text) {
             Some(id) => self.static_word(lead, id),
             None => {
+                on_str(lead, text, &mut self.needs);
                 head(lead, end - start, self.out);
                 copy(self.text, start, end, self.out);
             }
@@ -266,12 +268,14 @@ impl Pass<'_> {
             at = copy_plain(self.text, at, self.text.len(), self.out);
         }
         self.at = at + 1;
-        let len = self.out.len() - inside;
-        if let Some(id) = dict::static_id(self.out.get(inside..)?) {
+        let text = self.out.get(inside..)?;
+        let len = text.len();
+        if let Some(id) = dict::static_id(text) {
             self.out.truncate(token);
             self.static_word(lead, id);
             return Some(());
         }
+        on_str(lead, text, &mut self.needs);
         let mut form = [0; varint::MAX_LEN];
         let width = varint::encode(len as u64, &mut form);
         *self.out.get_mut(token)? = lead;
@@ -287,6 +291,15 @@ impl Pass<'_> {
             self.out.push(tag::WORD);
         }
         self.out.push(id);
+    }
+}
+
+#[inline(always)]
+fn on_str(lead: u8, text: &[u8], needs: &mut Needs) {
+    if lead == tag::INLINE_KEY {
+        needs.on_key(text);
+    } else {
+        needs.on_str(text);
     }
 }
 
@@ -346,11 +359,11 @@ fn hex4(digits: &[u8]) -> Option<u32> {
 /// What a byte stands for as a hexadecimal digit; any other byte sets bits that four digits do not reach.
 static HEX: [u32; 256] = {
     let mut table = [1 << 16; 256];
-    let mut digit = 0;
+    let mut digit = 0_u32;
     while digit < 16 {
-        let byte = b"0123456789abcdef"[digit];
-        table[byte as usize] = digit as u32;
-        table[byte.to_ascii_uppercase() as usize] = digit as u32;
+        let byte = b"0123456789abcdef"[digit as usize];
+        table[byte as usize] = digit;
+        table[byte.to_ascii_uppercase() as usize] = digit;
         digit += 1;
     }
     table

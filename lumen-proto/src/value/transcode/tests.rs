@@ -117,6 +117,8 @@ fn what_does_not_fit_is_left_alone() {
         r#""\ud800\n""#,
         r#""\ud800\ud800""#,
         r#""\ud800\u0041""#,
+        r#""\ud800\ue000""#,
+        r#""\ud83d\uffff""#,
         r#"{"\ud800":1}"#,
     ] {
         assert_eq!(encode(text.as_bytes()), Err(Unfit), "{text}");
@@ -184,6 +186,14 @@ fn needs_are_those_of_the_document() {
         ("1.0", Needs { whole_floats: true, ..none }),
         ("1e300", none),
         ("-0", Needs { negative_zero: true, ..none }),
+        ("\"\u{feff}x\"", Needs { leading_bom: true, ..none }),
+        (r#""\ufeff""#, Needs { leading_bom: true, ..none }),
+        ("\"x\u{feff}\"", none),
+        ("\"\u{fefe}\"", none),
+        ("{\"\u{feff}\":1}", Needs { members: 1, depth: 1, leading_bom: true, ..none }),
+        (r#"{"__proto__":1}"#, Needs { members: 1, depth: 1, proto_key: true, ..none }),
+        (r#"{"_\u005fproto__":1}"#, Needs { members: 1, depth: 1, proto_key: true, ..none }),
+        (r#"{"a":"__proto__"}"#, Needs { members: 1, depth: 1, ..none }),
     ] {
         let (bytes, found) = encode(text.as_bytes()).unwrap();
         assert_eq!(found, needs, "{text}");
