@@ -41,13 +41,22 @@ enum At {
     Lost,
 }
 
+/// What stands at a boundary.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Start {
+    /// One byte of white space. What follows it is looked at afresh, so that blanks hide no frame.
+    Blank,
+    Line,
+    Frame,
+}
+
 /// Tells lines from frames and cuts both.
 ///
 /// # Telling them apart
 /// `{` and `[` start a line, a byte that a frame's length may start with starts a frame, anything else is noise
-/// up to its line feed. Log lines often start with a digit or a blank, which are lengths too. So until a probe
-/// or an ACK has been seen, only those two types start a frame; afterwards, a header of three printable
-/// characters is taken for text: as a frame it would have reserved flags and be refused anyway.
+/// up to its line feed. Log lines often start with a digit, a blank or an escape sequence, which are lengths
+/// too. So until a probe or an ACK has been seen, only those two types start a frame; afterwards, a header that
+/// reads like text is taken for text: as a frame it would have reserved flags and be refused anyway.
 #[derive(Debug)]
 pub(super) struct Reader {
     lines: Lines,
@@ -137,7 +146,7 @@ impl Reader {
         match at {
             At::Frame => Some(Read::Lost(Reason::Truncated { had: self.frames.pending() })),
             At::Line => self.lines.finish().map(|step| from_line(step, self.max)),
-            At::Boundary if self.head.len > 0 => Some(Read::Noise {
+            At::Boundary if !self.head.as_slice().trim_ascii().is_empty() => Some(Read::Noise {
                 excerpt: Bytes::copy_from_slice(self.head.as_slice()),
                 bytes: self.head.len as u64,
             }),
@@ -149,37 +158,48 @@ impl Reader {
     fn decide(&mut self, input: &mut &[u8]) -> Option<()> {
         loop {
             let known = if self.head.len == 0 { *input } else { self.head.as_slice() };
-            if let Some(at) = self.judge(known) {
-                self.at = at;
-                return Some(());
+            match self.judge(known) {
+                Some(Start::Blank) if self.head.len == 0 => *input = input.get(1..).unwrap_or_default(),
+                Some(Start::Blank) => self.head.drop_front(1),
+                Some(start) => {
+                    self.at = if start == Start::Line { At::Line } else { At::Frame };
+                    return Some(());
+                }
+                None => {
+                    // Fewer bytes than a header has: collect them one by one.
+                    let (byte, rest) = input.split_first()?;
+                    self.head.push(*byte);
+                    *input = rest;
+                }
             }
-            // Fewer bytes than a header has: collect them one by one.
-            let (byte, rest) = input.split_first()?;
-            self.head.push(*byte);
-            *input = rest;
         }
     }
 
-    fn judge(&self, bytes: &[u8]) -> Option<At> {
+    fn judge(&self, bytes: &[u8]) -> Option<Start> {
         let first = *bytes.first()?;
         if !self.takes_frames || !varint::is_lead(first) {
-            return Some(At::Line);
+            return Some(Start::Line);
         }
-        if !self.met {
-            // No probe or ACK is longer than 65,535 bytes.
-            let at = match first {
-                b'\t' | b'\n' | b'\r' | b' ' | 0x40 | 0xc0 => return Some(At::Line),
-                0x80 => 3,
-                _ => 1,
+        let text = if is_blank(first) { Start::Blank } else { Start::Line };
+        if self.met {
+            return match Header::decode(bytes) {
+                Ok(None) => None,
+                Ok(Some((header, _))) if is_text(first, &header) => Some(text),
+                Ok(Some(_)) | Err(_) => Some(Start::Frame),
             };
-            let kind = Kind(*bytes.get(at)?);
-            return Some(if matches!(kind, Kind::PROBE | Kind::PROBE_ACK) { At::Frame } else { At::Line });
         }
-        match Header::decode(bytes) {
-            Ok(None) => None,
-            Ok(Some((header, _))) if is_text(first, &header) => Some(At::Line),
-            Ok(Some(_)) | Err(_) => Some(At::Frame),
+        // No probe or ACK is longer than 65,535 bytes.
+        let at = match first {
+            0x40 | 0xc0 => return Some(Start::Line),
+            0x80 => 3,
+            _ => 1,
+        };
+        if !matches!(Kind(*bytes.get(at)?), Kind::PROBE | Kind::PROBE_ACK) {
+            return Some(text);
         }
+        // Or is it a blank, and then a probe as long as its own type says? The flags tell.
+        let is_hello = !is_blank(first) || *bytes.get(2)? & !Flags::COMPRESSED.0 == 0;
+        Some(if is_hello { Start::Frame } else { text })
     }
 
     /// Goes on with the line or frame that has begun. `None`: all of `input` is taken.
@@ -211,10 +231,16 @@ impl Reader {
     }
 }
 
-/// Whether a frame header is rather the beginning of a line of text: LEN, TYPE and FLAGS all printable.
+const fn is_blank(byte: u8) -> bool {
+    matches!(byte, b'\t' | b'\n' | b'\r' | b' ')
+}
+
+/// Whether a frame header is rather the beginning of text. No legal frame is: printable flags have reserved bits.
 fn is_text(first: u8, header: &Header) -> bool {
     let printable = |byte: u8| (0x20..0x7f).contains(&byte);
-    (0x20..0x40).contains(&first) && printable(header.kind.0) && printable(header.flags.0)
+    // ESC starts the colours of a log line.
+    let is_typed = |byte: u8| printable(byte) || is_blank(byte) || byte == 0x1b;
+    is_typed(first) && is_typed(header.kind.0) && printable(header.flags.0)
 }
 
 fn from_line(step: LineStep<'_>, max: u64) -> Read {
@@ -238,18 +264,8 @@ fn from_owned(text: Bytes, framed: bool) -> Read {
 }
 
 fn from_frame(header: Header, payload: Payload<'_>) -> Read {
-    let spoiled = |reason| Read::Rejected { reason, id: None, has_method: header.kind == Kind::REQUEST };
-    if header.kind.is_reserved() {
-        return spoiled(Reason::ReservedType(header.kind.0));
-    }
-    if header.flags.reserved_bits() != 0 {
-        return spoiled(Reason::ReservedFlags(header.flags.0));
-    }
-    for (flag, what) in [(Flags::ENCRYPTED, "an encrypted frame"), (Flags::FRAGMENTED, "a fragmented frame")]
-    {
-        if header.flags.contains(flag) {
-            return spoiled(Reason::Unsupported(what));
-        }
+    if let Some(reason) = objection(&header) {
+        return refused(&header, reason);
     }
     match header.kind {
         Kind::PROBE | Kind::PROBE_ACK => {
@@ -261,17 +277,37 @@ fn from_frame(header: Header, payload: Payload<'_>) -> Read {
             }
         }
         Kind::HEARTBEAT => Read::Heartbeat(payload.into_bytes()),
-        Kind::STREAM_INIT | Kind::STREAM_DATA => {
-            Read::Rejected { reason: Reason::Unsupported("a stream frame"), id: None, has_method: false }
-        }
-        kind if kind.is_message() => {
-            if header.flags.contains(Flags::COMPRESSED) {
-                return spoiled(Reason::Unsupported("a compressed frame"));
-            }
-            from_owned(payload.into_bytes(), true)
-        }
+        kind if kind.is_message() => from_owned(payload.into_bytes(), true),
         kind => Read::Skipped(kind),
     }
+}
+
+/// Returns why a frame is refused whatever its payload is.
+fn objection(header: &Header) -> Option<Reason> {
+    let Header { kind, flags, .. } = *header;
+    if kind.is_reserved() {
+        return Some(Reason::ReservedType(kind.0));
+    }
+    if flags.reserved_bits() != 0 {
+        return Some(Reason::ReservedFlags(flags.0));
+    }
+    let unsupported = if flags.contains(Flags::ENCRYPTED) {
+        "an encrypted frame"
+    } else if flags.contains(Flags::FRAGMENTED) {
+        "a fragmented frame"
+    } else if matches!(kind, Kind::STREAM_INIT | Kind::STREAM_DATA) {
+        "a stream frame"
+    } else if kind.is_message() && flags.contains(Flags::COMPRESSED) {
+        "a compressed frame"
+    } else {
+        return None;
+    };
+    Some(Reason::Unsupported(unsupported))
+}
+
+/// A frame whose payload cannot be asked for the id.
+fn refused(header: &Header, reason: Reason) -> Read {
+    Read::Rejected { reason, id: None, has_method: header.kind == Kind::REQUEST }
 }
 
 fn rejected(refused: Refused, text: &[u8]) -> Read {
@@ -280,11 +316,14 @@ fn rejected(refused: Refused, text: &[u8]) -> Read {
 }
 
 fn oversize_frame(header: Header, max: u64, scan: Scan) -> Read {
-    if !header.kind.is_message() {
-        return Read::Skipped(header.kind);
+    if let Some(reason) = objection(&header) {
+        return refused(&header, reason);
     }
-    let is_text = header.flags.0 & !Flags::PRIORITY.0 == 0;
-    oversize(header.len, max, if is_text { scan.finish() } else { Scanned::default() })
+    if header.kind.is_message() {
+        oversize(header.len, max, scan.finish())
+    } else {
+        Read::Skipped(header.kind)
+    }
 }
 
 fn oversize(len: u64, max: u64, scanned: Scanned) -> Read {

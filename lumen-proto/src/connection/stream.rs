@@ -78,7 +78,7 @@ pub struct Connection {
     queued: usize,
     queued_own: usize,
     events: VecDeque<Event>,
-    /// Handshakes whose offer (of this hop) awaits the answer.
+    /// Handshakes whose answers have not come: they may carry an echo, or are to carry ours.
     handshakes: VecDeque<IdKey>,
     max_line: usize,
     peer: Caps,
@@ -162,6 +162,9 @@ impl Connection {
     pub fn poll_transmit(&mut self, out: &mut BytesMut) -> Transmit {
         if !self.open {
             return Transmit::Idle;
+        }
+        if self.finished {
+            return Transmit::Finish;
         }
         if self.encode_hello(out) {
             return Transmit::More;
@@ -283,11 +286,11 @@ impl Connection {
 
     /// Returns whether it went into `out`.
     fn encode(&mut self, message: Message, out: &mut BytesMut) -> bool {
+        let message = self.offered(message);
         if self.is_lumen() {
             frame::encode(kind_of(&message), Flags::NONE, message.bytes(), out);
             return true;
         }
-        let message = self.offered(message);
         if message.len() > self.max_line {
             let reason = Reason::TooLong { len: message.len() as u64, max: self.max_line as u64 };
             self.events.push_back(Event::Unsent { message, reason });
@@ -297,21 +300,16 @@ impl Connection {
         true
     }
 
-    /// Returns the message with our offer, if it is a handshake and the server was not asked otherwise.
+    /// Returns the message with our offer, if it is a handshake and the server was not asked otherwise. Every
+    /// handshake's answer may carry an echo, be it asked for or not.
     fn offered(&mut self, message: Message) -> Message {
         let Part::Client(client) = &self.part else { return message };
-        if !client.is_offering() || !offer::is_handshake(&message) || self.handshakes.len() >= MAX_HANDSHAKES
-        {
+        if !offer::is_handshake(&message) || self.handshakes.len() >= MAX_HANDSHAKES {
             return message;
         }
-        let key = message.id().and_then(|id| IdKey::from_token(id).ok());
-        match (key, offer::add(&message)) {
-            (Some(key), Some(offered)) => {
-                self.handshakes.push_back(key);
-                offered
-            }
-            _ => message,
-        }
+        let Some(Ok(key)) = message.id().map(IdKey::from_token) else { return message };
+        self.handshakes.push_back(key);
+        if client.is_offering() { offer::add(&message).unwrap_or(message) } else { message }
     }
 
     fn on_read(&mut self, read: Read) {

@@ -292,3 +292,115 @@ fn an_end_inside_a_message_is_told() {
     s.handle_eof();
     assert_eq!(events(&mut s), [Event::Message(message(PING))]);
 }
+
+fn cut(connection: &mut Connection, bytes: &[u8], chunk: usize) {
+    bytes.chunks(chunk).for_each(|chunk| connection.handle_data(chunk));
+}
+
+#[test]
+fn blanks_hide_no_frame_behind_them_however_they_are_cut() {
+    // Its length is a blank, too.
+    let mut short = b"\x20\x0f\x00{\"v\":1,\"caps\":[\"compression\"]}  ".to_vec();
+    let tiny = b"\x0f\x0f\x00{\"v\":1}        ";
+    for probe in [OPENING_PROBE, &short, tiny] {
+        for blanks in ["", "\n", " ", "\r\n", "\n \t\r\n  ", &" ".repeat(40)] {
+            let bytes = [blanks.as_bytes(), probe, &framed(Kind::REQUEST, PING)].concat();
+            for chunk in [1, 2, 3, bytes.len()] {
+                let mut s = connection(Role::Server);
+                cut(&mut s, &bytes, chunk);
+                let expected = [Event::Upgraded, Event::Message(message(PING))];
+                assert_eq!(events(&mut s), expected, "{blanks:?} in pieces of {chunk}");
+                assert_eq!(sent(&mut s), ACK);
+            }
+        }
+    }
+    short.truncate(1);
+    let mut s = connection(Role::Server);
+    s.handle_data(&short);
+    s.handle_eof();
+    assert_eq!(events(&mut s), [], "a blank at the end is nothing");
+}
+
+#[test]
+fn text_that_servers_print_after_the_switch_costs_no_message() {
+    let frame = framed(Kind::RESPONSE, PONG);
+    for text in ["\x1b[32mINFO\x1b[0m up\n", "\nup and\n", "\r\n", "\t  at x.js\n", "@ 12:00 up\n", "5\n"] {
+        // What a line of text is followed by is looked at, too.
+        for next in [&frame[..], format!("{PONG}\n").as_bytes()] {
+            let bytes = [ACK, text.as_bytes(), format!("{PONG}\n").as_bytes(), next].concat();
+            for chunk in [1, bytes.len()] {
+                let mut c = client(Mode::Auto);
+                cut(&mut c, &bytes, chunk);
+                let got = events(&mut c);
+                let messages = got.iter().filter(|e| matches!(e, Event::Message(_))).count();
+                assert_eq!(messages, 2, "{text:?}: {got:?}");
+                assert!(!got.iter().any(|e| matches!(e, Event::Rejected { .. })), "{text:?}: {got:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_refused_anyway_is_refused_for_that_when_too_long_as_well() {
+    let mut config = Config::new(Role::Server);
+    config.max_message = 50;
+    let long = "x".repeat(60);
+    let mut bytes = OPENING_PROBE.to_vec();
+    for (kind, flags) in
+        [(Kind::REQUEST, 1), (Kind::REQUEST, 0x20), (Kind(0xff), 0), (Kind::STREAM_DATA, 0), (Kind::MUX, 0)]
+    {
+        frame_into(&mut bytes, kind, flags, &long);
+    }
+    let mut s = Connection::new(config);
+    s.handle_data(&bytes);
+    let rejected = |reason, has_method| Event::Rejected { reason, id: None, has_method };
+    assert_eq!(
+        events(&mut s),
+        [
+            rejected(Reason::Unsupported("a compressed frame"), true),
+            rejected(Reason::ReservedFlags(0x20), true),
+            rejected(Reason::ReservedType(0xff), false),
+            rejected(Reason::Unsupported("a stream frame"), false),
+            Event::Skipped { kind: Kind::MUX, frames: 1 },
+        ]
+    );
+}
+
+#[test]
+fn nothing_leaves_after_the_end() {
+    let mut s = connection(Role::Server);
+    s.handle_data(OPENING_PROBE);
+    assert_eq!(sent(&mut s), ACK);
+    s.finish();
+    assert_eq!(s.poll_transmit(&mut BytesMut::new()), Transmit::Finish);
+    s.handle_data(OPENING_PROBE);
+    s.handle_data(b"\x04\x0a\x00\x01\x00\x00\x00");
+    let mut out = BytesMut::new();
+    assert!(!s.has_output());
+    assert_eq!((s.poll_transmit(&mut out), &out[..]), (Transmit::Finish, &b""[..]));
+}
+
+#[test]
+fn a_server_that_knows_the_probe_has_no_stray_line() {
+    let log = r#"{"method":"notifications/message","params":{}}"#;
+    let mut c = client(Mode::Auto);
+    c.handle_data(ACK);
+    c.handle_data(&framed(Kind::NOTIFY, log));
+    assert_eq!(events(&mut c), [Event::Upgraded, Event::Message(message(log))]);
+}
+
+#[test]
+fn an_echo_that_nobody_asked_for_goes_no_further() {
+    let echo = r#"{"id":0,"result":{"capabilities":{"extensions":{"dev.lumen/transport":{"v":1}}}}}"#;
+    let bare = r#"{"id":0,"result":{"capabilities":{"extensions":{}}}}"#;
+    for mode in [Mode::Off, Mode::Probe, Mode::Auto] {
+        let mut c = client(mode);
+        c.handle_data(ACK);
+        c.send(message(INIT));
+        let _ = sent(&mut c);
+        let _ = events(&mut c);
+        c.handle_data(format!("{echo}\n").as_bytes());
+        assert_eq!(events(&mut c), [Event::Message(message(bare))], "{mode:?}");
+        assert_eq!(sent(&mut c), b"");
+    }
+}

@@ -74,6 +74,7 @@ impl Client {
     pub fn handle_ack(&mut self) -> Ack {
         match self.state {
             State::Probing { .. } | State::Invited => {
+                self.stray_due = false;
                 self.enter(State::Lumen);
                 Ack::Upgraded
             }
@@ -215,6 +216,9 @@ mod tests {
         let mut client = opened(Mode::Auto);
         client.handle_answer();
         assert!(!client.poll_stray());
+        let mut client = opened(Mode::Auto);
+        client.handle_ack();
+        assert!(!client.poll_stray(), "who sends an ACK took the probe for one");
         assert!(!opened(Mode::Offer).poll_stray());
     }
 }
