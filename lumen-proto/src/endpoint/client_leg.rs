@@ -111,6 +111,15 @@ impl ClientLeg {
         self.connection.queued() >= limits::MAX_QUEUE
     }
 
+    /// Returns whether messages wait for their turn.
+    pub(super) fn has_unsent(&self) -> bool {
+        self.state != State::Deaf && self.connection.queued() > 0
+    }
+
+    pub(super) const fn is_lumen(&self) -> bool {
+        self.connection.is_lumen()
+    }
+
     pub(super) fn has_output(&self) -> bool {
         self.state == State::Open && self.connection.has_output()
     }

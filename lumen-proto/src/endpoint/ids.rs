@@ -58,6 +58,16 @@ impl Ids {
         Ok(())
     }
 
+    /// Returns whether [`try_add`](Self::try_add) would find room.
+    pub(super) fn has_room_for(&self, message: &Message) -> bool {
+        self.bytes + request_ids(message).map(|id| id.len()).sum::<usize>() <= limits::MAX_OWED
+    }
+
+    /// Returns whether nothing is remembered.
+    pub(super) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
     /// Settles one use of `id`; returns whether it was waited for.
     pub(super) fn settle(&mut self, id: &[u8]) -> bool {
         let Ok(key) = IdKey::from_token(id) else { return false };
@@ -228,7 +238,9 @@ mod tests {
             n += 1;
         }
         assert_eq!(ids.try_add(&text(n)), Err(Reason::Busy));
+        assert!(!ids.has_room_for(&text(n)));
         assert!(ids.settle(alloc::format!("\"{long}0\"").as_bytes()));
+        assert!(ids.has_room_for(&text(0)));
         ids.try_add(&text(0)).unwrap();
     }
 }

@@ -18,6 +18,9 @@ use crate::{Action, Input, Instant, Machine, Port, Reason, Transmit, limits};
 /// out as [`Event::Message`] and go in by [`try_send`](Self::try_send). A request that was sent and cannot be
 /// answered any more is answered by an error message of ours, so that each gets exactly one answer.
 ///
+/// A server does not end by itself when its client closes its input: after [`Event::InputClosed`] answers may
+/// still go, until the owner calls [`close`](Self::close).
+///
 /// # Bounds
 /// Each way [`limits::MAX_QUEUE`] plus one message, [`limits::MAX_OWED`] for ids, one partial message.
 #[derive(Debug)]
@@ -73,7 +76,8 @@ impl Peer {
         Self::new(Side::Client(leg))
     }
 
-    /// Makes a server for the client on [`port`](Self::port), which the driver opens by itself.
+    /// Makes a server for the client on [`port`](Self::port), which the driver opens by itself. The session goes
+    /// on after [`Event::InputClosed`], until its owner closes it or nothing can be written any more.
     pub fn server() -> Self {
         Self::new(Side::Server(ClientLeg::new(Config::new(Role::Server), Port::new(0))))
     }
@@ -147,6 +151,48 @@ impl Peer {
             Side::Client(leg) => leg.is_full(),
             Side::Server(leg) => leg.is_full(),
         }
+    }
+
+    /// Returns whether [`try_send`](Self::try_send) would say neither that it is full nor that it is busy.
+    pub fn has_room_for(&self, message: &Message) -> bool {
+        !self.is_full()
+            && (!matches!(message.kind(), Kind::Request | Kind::Batch) || self.asked.has_room_for(message))
+    }
+
+    /// Returns whether a request of ours is unanswered.
+    pub fn is_asking(&self) -> bool {
+        !self.asked.is_empty()
+    }
+
+    /// Returns whether messages that were sent have not left yet, such as those that a probe holds back.
+    pub fn has_unsent(&self) -> bool {
+        match &self.side {
+            Side::Client(leg) => leg.has_unsent(),
+            Side::Server(leg) => leg.has_unsent(),
+        }
+    }
+
+    /// Returns whether as much was received as is kept for the owner: nothing more is read until it takes some.
+    pub const fn is_inbox_full(&self) -> bool {
+        self.inbox >= limits::MAX_QUEUE
+    }
+
+    /// Returns whether messages leave as frames.
+    pub const fn is_lumen(&self) -> bool {
+        match &self.side {
+            Side::Client(leg) => leg.is_lumen(),
+            Side::Server(leg) => leg.is_lumen(),
+        }
+    }
+
+    /// Returns whether nothing more will happen: [`Event::Finished`] was reported, or waits to be taken.
+    pub fn is_over(&self) -> bool {
+        self.phase == Phase::Done
+    }
+
+    /// Returns how the session ended, or is bound to end.
+    pub fn outcome(&self) -> Option<Outcome> {
+        (self.is_over() || self.outcome == Outcome::NoAnswer).then_some(self.outcome)
     }
 
     fn advance(&mut self, now: Instant) {
@@ -339,7 +385,7 @@ impl Machine for Peer {
             Side::Client(leg) => port == leg.port() && leg.is_readable(),
             Side::Server(leg) => port == leg.port() && leg.is_readable() && self.phase == Phase::Open,
         };
-        if readable && self.inbox < limits::MAX_QUEUE { limits::READ_CHUNK } else { 0 }
+        if readable && !self.is_inbox_full() { limits::READ_CHUNK } else { 0 }
     }
 
     fn poll_ready(&mut self) -> Option<Port> {

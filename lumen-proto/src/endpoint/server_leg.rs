@@ -253,6 +253,16 @@ impl ServerLeg {
         self.connection.queued() >= limits::MAX_QUEUE || kept >= limits::MAX_KEPT
     }
 
+    /// Returns whether messages wait, be it for their turn, for a verdict or for another start.
+    pub(super) fn has_unsent(&self) -> bool {
+        let is_replacing = matches!(&self.first, First::Replacing { kept, .. } if !kept.is_empty());
+        self.supervisor.is_alive() && (self.connection.queued() > 0 || is_replacing)
+    }
+
+    pub(super) const fn is_lumen(&self) -> bool {
+        self.connection.is_lumen()
+    }
+
     pub(super) fn has_output(&self) -> bool {
         self.supervisor.is_alive() && self.connection.has_output()
     }
