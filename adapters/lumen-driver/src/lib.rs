@@ -4,9 +4,12 @@
 //! code. It is shaped by completion: it hands out operations ([`Op`]) and takes their results ([`Done`]). A
 //! completion interface (a ring) maps to that one to one; [`PollIo`] imitates it for a runtime that tells of
 //! readiness ([`World`], [`Stream`]), by polling what was started. Nothing here asks for `Send` or spawns a task.
+//!
+//! [`session`] is what the transports of all bindings share.
 
 mod poll_io;
 mod pump;
+pub mod session;
 #[cfg(test)]
 mod toy;
 

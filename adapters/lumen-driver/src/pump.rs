@@ -226,6 +226,11 @@ impl<M: Machine> Pump<M> {
         self.in_flight == 0 && self.ports.is_empty()
     }
 
+    /// Returns whether all that the machine had to write is written, on every port.
+    pub fn is_written(&self) -> bool {
+        self.ports.values().all(State::is_written)
+    }
+
     /// Returns what went through `port` so far. Zero for one that is not among the last [`MAX_REMEMBERED`] closed.
     pub fn counters(&self, port: Port) -> Counters {
         match self.ports.get(&port) {

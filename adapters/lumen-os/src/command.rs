@@ -4,6 +4,8 @@ use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use lumen_proto::supervisor::Behind;
+
 /// What a machine's `Spawn` leads to.
 #[derive(Debug)]
 pub enum Target {
@@ -13,6 +15,16 @@ pub enum Target {
     Unix(PathBuf),
     /// Connect to this `host:port` over TCP; an IPv6 address stands in brackets.
     Tcp(String),
+}
+
+impl Target {
+    /// Returns what stands behind a port that leads there.
+    pub const fn behind(&self) -> Behind {
+        match self {
+            Self::Command(_) => Behind::Process,
+            Self::Unix(_) | Self::Tcp(_) => Behind::Socket,
+        }
+    }
 }
 
 /// Takes one line of a child's standard error, without its line feed.

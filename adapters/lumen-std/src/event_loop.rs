@@ -139,21 +139,47 @@ impl<M: Machine> Loop<M> {
         if self.event.is_none() {
             self.event = self.pump.poll_event();
         }
-        let deadline = match (self.pump.poll_timeout(), deadline) {
-            (Some(a), Some(b)) => Some(a.min(b)),
-            (a, b) => a.or(b),
-        };
         // That the last port was closed is something that happened.
         let is_waiting = is_all && self.event.is_none() && (was_settled || !self.pump.is_settled());
-        let ready = self.wait(if is_waiting { deadline } else { Some(Instant::ZERO) })?;
-        for ready in ready {
-            self.on_ready(ready);
+        self.look(if is_waiting { deadline } else { Some(Instant::ZERO) })
+    }
+
+    /// Turns until the machine has an event. `None` means that there is nothing left to wait for: no port is
+    /// open, nothing is watched and no deadline is set.
+    ///
+    /// # Errors
+    /// What `poll(2)` said, which is out of memory.
+    pub fn next_event(&mut self) -> io::Result<Option<M::Event>> {
+        loop {
+            if let Some(event) = self.poll_event() {
+                return Ok(Some(event));
+            }
+            match self.turn(None) {
+                Err(error) if error.kind() == io::ErrorKind::Deadlock => return Ok(None),
+                other => other?,
+            }
         }
-        let now = self.clock.now();
-        if self.pump.poll_timeout().is_some_and(|due| due <= now) {
-            self.pump.handle_timeout(now);
+    }
+
+    /// Does all the work until `is_done`, and takes no event meanwhile; returns whether it came to that. Not, if
+    /// there was nothing left to wait for.
+    ///
+    /// A machine whose events nobody takes stops reading at some point, and then its peer may stop too: where that
+    /// can be, take the events instead and ask in between.
+    ///
+    /// # Errors
+    /// What `poll(2)` said, which is out of memory.
+    pub fn wait_until(&mut self, mut is_done: impl FnMut(&Pump<M>) -> bool) -> io::Result<bool> {
+        loop {
+            let is_all = self.start_ops();
+            if is_done(&self.pump) {
+                return Ok(true);
+            }
+            match self.look(if is_all { None } else { Some(Instant::ZERO) }) {
+                Err(error) if error.kind() == io::ErrorKind::Deadlock => return Ok(false),
+                other => other?,
+            }
         }
-        Ok(())
     }
 
     /// Turns until `is_done` returns something. It is asked before the first turn and after each, and should take
@@ -219,6 +245,23 @@ impl<M: Machine> Loop<M> {
     /// Returns why the last process could not be started, or the last connection not be made, in words.
     pub fn open_error(&self) -> Option<&str> {
         self.open_error.as_deref()
+    }
+
+    /// Waits until a descriptor is ready or a deadline has come, the machine's or the given one, and tells the
+    /// machine.
+    fn look(&mut self, deadline: Option<Instant>) -> io::Result<()> {
+        let deadline = match (self.pump.poll_timeout(), deadline) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        };
+        for ready in self.wait(deadline)? {
+            self.on_ready(ready);
+        }
+        let now = self.clock.now();
+        if self.pump.poll_timeout().is_some_and(|due| due <= now) {
+            self.pump.handle_timeout(now);
+        }
+        Ok(())
     }
 
     fn ended(&self, port: Port) -> Option<&Ended> {

@@ -1,14 +1,40 @@
 //! lumen on plain std: one thread, and `poll(2)`.
 //!
-//! [`Loop`] drives any [`Machine`](lumen_proto::Machine) over child processes, this process's own standard
-//! streams and sockets. No thread is started: on the machines this was measured on, handing each message over
-//! between threads costs more than the rest of its way.
+//! Start with [`Client`], which starts a server or connects to one, and [`Server`], which serves over own standard
+//! streams or a socket. Both send and receive whole messages, and agree with the other end by themselves whether
+//! these travel as LUMEN frames or as plain JSON lines.
+//!
+//! ```no_run
+//! use lumen_std::{Client, CommandSpec, Message};
+//!
+//! let mut client = Client::spawn(CommandSpec::new("my-server").arg("--stdio"));
+//! let ping = br#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
+//! client.send(Message::copy_from(ping).expect("a message"))?;
+//! while let Some(message) = client.recv() {
+//!     println!("{}", String::from_utf8_lossy(message.bytes()));
+//!     if message.id() == Some(b"1") {
+//!         break;
+//!     }
+//! }
+//! println!("{:?}", client.close().outcome);
+//! # Ok::<(), lumen_std::Error>(())
+//! ```
+//!
+//! Under them is [`Loop`], which drives any [`Machine`](lumen_proto::Machine) over child processes, this process's
+//! own standard streams and sockets. No thread is started: on the machines this was measured on, handing each
+//! message over between threads costs more than the rest of its way.
 //!
 //! `poll(2)` looks at every open port in each turn, which is right for one session or a few dozen; for many
 //! hundreds of ports use a binding with a readiness queue.
 
 mod event_loop;
 mod stream;
+mod transport;
 
 pub use event_loop::{Loop, MAX_ENDED};
+pub use lumen_driver::session::{Closed, Error};
+pub use lumen_os::{CommandSpec, Stderr, Target};
+pub use lumen_proto::endpoint::{Event, Outcome, ServerConfig};
+pub use lumen_proto::jsonrpc::Message;
 pub use stream::Stream;
+pub use transport::{Client, Server};

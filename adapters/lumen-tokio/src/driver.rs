@@ -2,7 +2,7 @@
 
 use std::future::poll_fn;
 
-use lumen_driver::{Counters, PollIo};
+use lumen_driver::{Counters, PollIo, Pump};
 use lumen_os::{StderrTail, Target};
 use lumen_proto::{Exit, Instant, Machine, Port};
 use tokio::task::coop::{cooperative, unconstrained};
@@ -56,8 +56,8 @@ impl<M: Machine> Driver<M> {
     ///
     /// A machine whose events nobody takes stops reading at some point, and then its peer may stop too: where that
     /// can be, take the events instead and ask in between.
-    pub async fn wait_until(&mut self, mut is_done: impl FnMut(&M) -> bool) -> bool {
-        let done = poll_fn(|cx| self.io.poll_until(cx, |pump| is_done(pump.machine()).then_some(())));
+    pub async fn wait_until(&mut self, mut is_done: impl FnMut(&Pump<M>) -> bool) -> bool {
+        let done = poll_fn(|cx| self.io.poll_until(cx, |pump| is_done(pump).then_some(())));
         cooperative(unconstrained(done)).await.is_some()
     }
 

@@ -1,14 +1,44 @@
 //! lumen on tokio.
 //!
-//! [`Driver`] drives any [`Machine`](lumen_proto::Machine) inside whatever task awaits
-//! [`next_event`](Driver::next_event): over child processes, this process's own standard streams and sockets. It
-//! spawns no task and asks for no `Send`; it is `Send` when its machine is. The runtime needs I/O and time enabled.
+//! Start with [`Client`], which starts a server or connects to one, and [`Server`], which serves over own standard
+//! streams or a socket. Both send and receive whole messages, and agree with the other end by themselves whether
+//! these travel as LUMEN frames or as plain JSON lines.
+//!
+//! ```no_run
+//! use lumen_tokio::{Client, CommandSpec, Message};
+//!
+//! # async fn run() -> Result<(), lumen_tokio::Error> {
+//! let mut client = Client::spawn(CommandSpec::new("my-server").arg("--stdio"));
+//! let ping = br#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
+//! client.send(Message::copy_from(ping).expect("a message")).await?;
+//! while let Some(message) = client.recv().await {
+//!     println!("{}", String::from_utf8_lossy(message.bytes()));
+//!     if message.id() == Some(b"1") {
+//!         break;
+//!     }
+//! }
+//! println!("{:?}", client.close().await.outcome);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Under them is [`Driver`], which drives any [`Machine`](lumen_proto::Machine) inside whatever task awaits
+//! [`next_event`](Driver::next_event): over child processes, this process's own standard streams and sockets.
+//!
+//! Nothing here spawns a task or asks for `Send`; a driver is `Send` when its machine is, and [`Client`] and
+//! [`Server`] are. The runtime needs I/O and time enabled.
 
 mod driver;
 mod register;
 mod stream;
+mod transport;
 mod world;
 
 pub use driver::Driver;
+pub use lumen_driver::session::{Closed, Error};
+pub use lumen_os::{CommandSpec, Stderr, Target};
+pub use lumen_proto::endpoint::{Event, Outcome, ServerConfig};
+pub use lumen_proto::jsonrpc::Message;
 pub use stream::Stream;
+pub use transport::{Client, Server};
 pub use world::MAX_ENDED;

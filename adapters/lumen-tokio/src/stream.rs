@@ -73,9 +73,11 @@ impl From<UnixStream> for Stream {
     }
 }
 
-/// Set `TCP_NODELAY` yourself, or small messages may wait for an acknowledgement of earlier ones.
+/// Sets `TCP_NODELAY`, so that small messages do not wait for an acknowledgement of earlier ones.
 impl From<TcpStream> for Stream {
     fn from(stream: TcpStream) -> Self {
+        // Of a connection that is broken already, reading and writing will tell.
+        let _ = stream.set_nodelay(true);
         Self(Kind::Tcp(stream))
     }
 }

@@ -254,7 +254,6 @@ async fn connect_unix(path: std::path::PathBuf) -> Result<Stream, ConnectError> 
 
 async fn connect_tcp(address: String) -> Result<Stream, ConnectError> {
     let connected = in_time(TcpStream::connect(&address)).await;
-    let connected = connected.and_then(|stream| stream.set_nodelay(true).map(|()| stream));
     connected.map(Stream::from).map_err(|source| refused(address, source))
 }
 

@@ -103,7 +103,7 @@ async fn waiting_for_something_else_keeps_the_events() {
     let mut driver = Driver::new(Toy::spawning(), command("exec cat >/dev/null"));
     driver.with(|toy| pattern(1024 * 1024).chunks(1000).for_each(|chunk| toy.send(chunk)));
     driver.with(Toy::finish);
-    assert!(driver.wait_until(|toy| toy.output.is_empty()).await);
+    assert!(driver.wait_until(|pump| pump.machine().output.is_empty()).await);
     assert!(driver.counters(PORT).bytes_written > 900_000);
     assert_eq!(event(&mut driver).await, Event::Opened);
     driver.close().await;

@@ -152,6 +152,12 @@ impl State {
         self.buffer.get(self.written..).unwrap_or(&[])
     }
 
+    /// Returns whether nothing more is written unless the machine names the port again.
+    pub(super) fn is_written(&self) -> bool {
+        let is_idle = matches!(self.output, Output::Idle | Output::Ended);
+        is_idle && !self.writing && !self.finishing && self.unwritten().is_empty()
+    }
+
     /// Returns how many operations count until the port is closed, its `Close` among them.
     pub(super) fn outstanding(&self) -> usize {
         let close = self.phase == Phase::Closing;
