@@ -98,10 +98,15 @@ fn inline(lead: u8, text: &str, out: &mut Vec<u8>) {
 
 #[inline]
 fn head(lead: u8, len: usize, out: &mut Vec<u8>) {
-    if let Ok(short @ 0..=0x3f) = u8::try_from(len) {
-        out.extend_from_slice(&[lead, short]);
-        return;
+    match u8::try_from(len) {
+        Ok(short @ 0..=0x3f) => out.extend_from_slice(&[lead, short]),
+        _ => long_head(lead, len, out),
     }
+}
+
+/// Apart, so that [`head`] is small enough to become part of its callers.
+#[inline(never)]
+fn long_head(lead: u8, len: usize, out: &mut Vec<u8>) {
     let mut body = [0; varint::MAX_LEN];
     let taken = varint::encode(len as u64, &mut body);
     out.push(lead);
