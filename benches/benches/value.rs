@@ -6,8 +6,8 @@ use std::hint::black_box;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use lumen_proto::value::tape::Tape;
 use lumen_proto::value::transcode::Transcoder;
-use lumen_proto::value::{Invalid, Reader, Text, encode, tag};
-use serde_json::{Map, Number, Value};
+use lumen_proto::value::{from_slice, to_buf};
+use serde_json::Value;
 
 fn from_json(criterion: &mut Criterion) {
     for (row, text) in lumen_benches::rows() {
@@ -25,8 +25,8 @@ fn from_json(criterion: &mut Criterion) {
         group.bench_function("by_value", |bencher| {
             bencher.iter(|| {
                 out.clear();
-                write(&serde_json::from_slice(black_box(text)).unwrap(), &mut out);
-                out.len()
+                let value: Value = serde_json::from_slice(black_box(text)).unwrap();
+                to_buf(&value, &mut out)
             });
         });
         group.finish();
@@ -50,9 +50,8 @@ fn to_json(criterion: &mut Criterion) {
         group.bench_function("by_value", |bencher| {
             bencher.iter(|| {
                 out.clear();
-                let value = read(&mut Reader::new(black_box(&bytes))).unwrap();
-                serde_json::to_writer(&mut out, &value).unwrap();
-                out.len()
+                let value: Value = from_slice(black_box(&bytes)).unwrap();
+                serde_json::to_writer(&mut out, &value)
             });
         });
         group.finish();
@@ -67,9 +66,6 @@ fn tape(criterion: &mut Criterion) {
         Transcoder::new().encode(text.as_bytes(), &mut bytes).unwrap();
         let mut tape = Tape::new();
         group.bench_function("tape", |bencher| bencher.iter(|| tape.parse(black_box(&bytes), None)));
-        group.bench_function("to_value", |bencher| {
-            bencher.iter(|| read(&mut Reader::new(black_box(&bytes))).map(drop));
-        });
         group.bench_function("serde_json_value", |bencher| {
             bencher.iter(|| serde_json::from_str::<Value>(black_box(&text)).map(drop));
         });
@@ -82,62 +78,6 @@ fn tape(criterion: &mut Criterion) {
             });
         });
         group.finish();
-    }
-}
-
-/// The second half of the way to LUMEN through a tree.
-fn write(value: &Value, out: &mut Vec<u8>) {
-    match value {
-        Value::Null => encode::null(out),
-        Value::Bool(value) => encode::bool(*value, out),
-        Value::Number(number) => match (number.as_i64(), number.as_f64()) {
-            (Some(int), _) => encode::int(int, out),
-            (None, float) => encode::float(float.unwrap_or_default(), out),
-        },
-        Value::String(text) => encode::str(text, out),
-        Value::Array(elements) => {
-            encode::array(elements.len(), out);
-            elements.iter().for_each(|element| write(element, out));
-        }
-        Value::Object(members) => {
-            encode::object(members.len(), out);
-            for (key, value) in members {
-                encode::key(key, out);
-                write(value, out);
-            }
-        }
-    }
-}
-
-/// The first half of the way from LUMEN through a tree.
-fn read(reader: &mut Reader<'_>) -> Result<Value, Invalid> {
-    Ok(match reader.byte()? {
-        tag::BOOL => Value::Bool(reader.bool()?),
-        tag::INT => Value::from(reader.int()?),
-        tag::FLOAT => Number::from_f64(reader.float()?).map_or(Value::Null, Value::Number),
-        tag::WORD => Value::String(owned(reader.word()?)),
-        tag::STR => Value::String(reader.str()?.to_owned()),
-        tag::ARRAY => {
-            let count = reader.array()?;
-            Value::Array((0..count).map(|_| read(reader)).collect::<Result<_, _>>()?)
-        }
-        tag::OBJECT => {
-            let count = reader.object()?;
-            let mut members = Map::new();
-            for _ in 0..count {
-                members.insert(owned(reader.key()?), read(reader)?);
-            }
-            Value::Object(members)
-        }
-        _ => Value::Null,
-    })
-}
-
-fn owned(text: Text<'_>) -> String {
-    match text {
-        Text::Static(word) => word.to_owned(),
-        Text::Inline(text) => text.to_owned(),
-        Text::Session(id) => id.to_string(),
     }
 }
 
