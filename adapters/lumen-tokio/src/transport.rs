@@ -5,7 +5,7 @@ use std::io;
 use lumen_driver::Counters;
 use lumen_driver::session::{Closed, Error, Offer, Session, Side};
 use lumen_os::{CommandSpec, StderrTail, Target};
-use lumen_proto::endpoint::{Event, Peer, ServerConfig};
+use lumen_proto::endpoint::{Event, Outcome, Peer, ServerConfig};
 use lumen_proto::jsonrpc::Message;
 use lumen_proto::negotiate::Mode;
 use lumen_proto::supervisor::Behind;
@@ -150,6 +150,11 @@ macro_rules! session {
             /// Returns whether messages leave as LUMEN frames.
             pub fn is_lumen(&self) -> bool {
                 self.io.machine().is_lumen()
+            }
+
+            /// Returns how the session ended, once it has.
+            pub fn outcome(&self) -> Option<Outcome> {
+                self.io.machine().outcome()
             }
 
             /// Returns the bytes that went both ways.

@@ -2,9 +2,8 @@
 
 use std::io;
 
-use lumen_proto::endpoint::{Event, Outcome, Peer};
-use lumen_proto::jsonrpc::{Kind, Message};
-use lumen_std::{Loop, Stream};
+use lumen_proto::jsonrpc::Kind;
+use lumen_std::{Message, Outcome, Server};
 use serde_json::{Value, json};
 
 use crate::exit::Exit;
@@ -28,32 +27,15 @@ pub(crate) fn run() -> Exit {
 }
 
 fn serve() -> io::Result<Outcome> {
-    let mut server = Loop::new(Peer::server(), None);
-    let port = server.machine().port();
-    server.attach(port, Stream::stdio()?);
-    let mut outcome = None;
-    server.run_until(|server| {
-        while !server.machine().is_full()
-            && let Some(event) = server.poll_event()
+    let mut server = Server::stdio()?;
+    while let Some(message) = server.recv() {
+        if let Some(answer) = answer(&message)
+            && server.send(answer).is_err()
         {
-            match event {
-                Event::Message(message) => {
-                    if let Some(answer) = answer(&message) {
-                        let now = server.now();
-                        // There is room: it was asked for before this message was taken.
-                        let _ = server.with(|peer| peer.try_send(now, answer));
-                    }
-                }
-                Event::InputClosed => {
-                    let now = server.now();
-                    server.with(|peer| peer.close(now));
-                }
-                Event::Finished(how) => outcome = Some(how),
-                _ => {}
-            }
+            break;
         }
-        outcome.filter(|_| server.is_settled())
-    })
+    }
+    Ok(server.close().outcome)
 }
 
 fn answer(message: &Message) -> Option<Message> {
