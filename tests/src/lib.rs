@@ -1,4 +1,5 @@
-//! What the suites of this package share: a simulated world for machines, and helpers for real processes.
+//! What the suites of this package share: a simulated world for machines, helpers for real processes, a server to start.
 
+pub mod echo;
 pub mod procs;
 pub mod sim;
