@@ -1,5 +1,20 @@
 //! MCP transports as pure state machines: they consume and emit bytes, and know no clock, no I/O, no threads
 //! and no async.
+//!
+//! One invariant holds everywhere: what a machine does depends only on what it was told, in which order. So a
+//! test can play any fault, and any runtime can run it.
+//!
+//! - [`endpoint`] has the machines to drive: [`endpoint::Peer`] is one end of a session, [`endpoint::Relay`] the
+//!   hop in the middle. Both implement [`Machine`].
+//! - [`docs::contract`] says what a driver owes a machine and the other way round, [`docs::wire`] what goes over
+//!   the wire. Drivers that exist: `lumen-std`, `lumen-tokio`, both over `lumen-driver`.
+//! - The floors below can be used by themselves: [`varint`], [`frame`], [`jsonrpc`], [`value`], [`negotiate`],
+//!   [`connection`], [`supervisor`].
+//!
+//! # Features
+//! `alloc` (default): everything that owns growing buffers; without it [`varint`], [`frame`] over fixed storage
+//! and the state machines of [`negotiate`]. `heapless`: fixed storage for [`frame::Assembler`]. `simd` (default,
+//! needs std): the same results, faster.
 #![no_std]
 
 #[cfg(feature = "alloc")]
@@ -8,20 +23,27 @@ extern crate alloc;
 extern crate std;
 
 mod base;
-pub mod frame;
-pub mod varint;
-
-pub mod negotiate;
-
 #[cfg(feature = "alloc")]
 pub mod connection;
 #[cfg(feature = "alloc")]
 pub mod endpoint;
+pub mod frame;
 #[cfg(feature = "alloc")]
 pub mod jsonrpc;
+pub mod negotiate;
 #[cfg(feature = "alloc")]
 pub mod supervisor;
 #[cfg(feature = "alloc")]
 pub mod value;
+pub mod varint;
 
 pub use base::*;
+
+/// Pages that belong to no single item.
+#[cfg(all(doc, feature = "alloc"))]
+pub mod docs {
+    #[doc = include_str!("../docs/contract.md")]
+    pub mod contract {}
+    #[doc = include_str!("../docs/wire.md")]
+    pub mod wire {}
+}

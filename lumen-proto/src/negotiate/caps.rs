@@ -51,6 +51,7 @@ impl Caps {
     }
 
     /// Returns the capability that `is` recognises, or the empty set.
+    #[cfg(feature = "alloc")]
     pub(crate) fn named(is: impl Fn(&str) -> bool) -> Self {
         Self::NAMES.iter().find(|(_, name)| is(name)).map_or(Self::NONE, |(cap, _)| *cap)
     }

@@ -94,7 +94,7 @@ mod tests {
     fn the_opening_probe_is_one_frame_and_harmless_text() {
         let (header, used) = Header::decode(OPENING_PROBE).unwrap().unwrap();
         assert!(is_plain_hello(&header) && header.kind == Kind::PROBE);
-        assert_eq!(used + header.len as usize, OPENING_PROBE.len());
+        assert_eq!(used as u64 + header.len, OPENING_PROBE.len() as u64);
         assert!(OPENING_PROBE.is_ascii() && OPENING_PROBE.ends_with(b"\n"));
         let hello = Hello::parse(&OPENING_PROBE[used..]).unwrap();
         assert_eq!(hello.caps, Caps::COMPRESSION.union(Caps::STREAMING));

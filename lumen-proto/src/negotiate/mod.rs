@@ -13,5 +13,6 @@ mod server;
 
 pub use caps::Caps;
 pub use client::{Ack, Client, Mode};
+#[cfg(feature = "alloc")]
 pub use hello::Hello;
 pub use server::Server;
