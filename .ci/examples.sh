@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Runs every example and compares what it prints with examples/expected/SCENARIO.txt, where SCENARIO is the name of the
-# example's file: std/hello.rs and tokio/hello.rs are the same scenario and must print the same.
+# example's file: std/hello.rs and tokio/hello.rs are the same scenario and must print the same. One that shows more than
+# its scenario has a file of its own: bare/hello.rs has examples/expected/bare/hello.txt.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 target=${CARGO_TARGET_DIR:-$PWD/target}
@@ -25,7 +26,8 @@ fi
 
 status=0
 while read -r binary file; do
-    expected=examples/expected/$(basename "$file" .rs).txt
+    expected=examples/expected/${file%.rs}.txt
+    [ -f "$expected" ] || expected=examples/expected/$(basename "$file" .rs).txt
     if timeout 60 "$target/debug/$binary" </dev/null | diff --unified "$expected" -; then
         echo "examples/$file: ok"
     else
