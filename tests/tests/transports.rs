@@ -6,6 +6,7 @@ mod fixture;
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use fixture::{Client, Runtime, Server, Via, is_error, message, request};
 use lumen_proto::endpoint::{Event, Outcome, ServerConfig};
@@ -46,8 +47,9 @@ everywhere! {
     closing_settles_what_is_in_flight
 }
 
+/// The usual set-up, for a machine that may be very busy.
 fn config() -> ServerConfig {
-    ServerConfig::new(Behind::Process, Mode::Auto)
+    ServerConfig::new(Behind::Process, Mode::Auto).with_probe_timeout(Duration::from_secs(30))
 }
 
 fn lumen_is_agreed_on(runtime: Runtime, via: Via) {
