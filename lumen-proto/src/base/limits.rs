@@ -27,7 +27,8 @@ pub const MAX_KEPT: usize = 1024 * 1024;
 /// Messages shorter than this are copied out of a read block; a slice would pin the whole block.
 pub const COPY_BELOW: usize = 4 * 1024;
 
-/// Bytes of ids remembered for requests in flight on one relay. One more is answered with an error.
+/// Bytes of ids remembered for requests in flight one way, with what it takes to remember each. One more is
+/// answered with an error.
 pub const MAX_OWED: usize = 4 * 1024 * 1024;
 
 /// The longest id token taken, in bytes as spelled. A longer one is refused.
@@ -55,7 +56,8 @@ pub const PROBED_ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
 /// How long a server may leave the first request unanswered before the session is given up.
 pub const START_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// How long a server is kept after the client closed its input while answers are owed.
+/// How long a server is kept after the client closed its input while answers are owed, and how long the last
+/// output waits for a client that reads none of it.
 pub const EOF_GRACE: Duration = Duration::from_secs(30);
 
 /// How long a server is given after its input was closed, and again after SIGTERM.

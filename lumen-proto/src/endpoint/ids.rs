@@ -5,18 +5,23 @@ use alloc::vec::Vec;
 
 use bytes::Bytes;
 
-use crate::jsonrpc::{IdKey, Kind, Message, batch, find};
+use crate::jsonrpc::{IdKey, Kind, Message, batch, find, text_is};
 use crate::{Reason, limits};
 
 /// Requests in flight in one direction, by id.
 ///
 /// # Bounds
-/// [`limits::MAX_OWED`] bytes of ids; about four times that with the map around them.
+/// [`limits::MAX_OWED`] bytes: those of the ids as spelled, and [`COST`] for each.
 #[derive(Debug, Default)]
 pub(super) struct Ids {
     waiting: BTreeMap<IdKey, Waiting>,
     bytes: usize,
+    /// How many answers somebody waits for.
+    awaited: usize,
 }
+
+/// What the map around an id takes, and the error that may have to answer it.
+const COST: usize = 64;
 
 #[derive(Debug)]
 struct Waiting {
@@ -45,22 +50,24 @@ impl Ids {
         let mut bytes = self.bytes;
         for (id, patience) in requests(message) {
             let key = IdKey::from_token(&id)?;
-            bytes += id.len();
+            bytes += id.len() + COST;
             new.push((key, id, patience));
         }
         if bytes > limits::MAX_OWED {
             return Err(Reason::Busy);
         }
-        self.bytes = bytes;
         for (key, spelling, patience) in new {
-            self.waiting.entry(key).or_insert(Waiting { spelling, count: 0, patience }).count += 1;
+            let waiting = self.waiting.entry(key).or_insert(Waiting { spelling, count: 0, patience });
+            waiting.count += 1;
+            self.bytes += waiting.spelling.len() + COST;
+            self.awaited += usize::from(waiting.patience != Patience::Subscription);
         }
         Ok(())
     }
 
     /// Returns whether [`try_add`](Self::try_add) would find room.
     pub(super) fn has_room_for(&self, message: &Message) -> bool {
-        self.bytes + request_ids(message).map(|id| id.len()).sum::<usize>() <= limits::MAX_OWED
+        self.bytes + request_ids(message).map(|id| id.len() + COST).sum::<usize>() <= limits::MAX_OWED
     }
 
     /// Returns whether nothing is remembered.
@@ -72,7 +79,8 @@ impl Ids {
     pub(super) fn settle(&mut self, id: &[u8]) -> bool {
         let Ok(key) = IdKey::from_token(id) else { return false };
         let Some(waiting) = self.waiting.get_mut(&key) else { return false };
-        self.bytes = self.bytes.saturating_sub(waiting.spelling.len());
+        self.bytes -= waiting.spelling.len() + COST;
+        self.awaited -= usize::from(waiting.patience != Patience::Subscription);
         waiting.count -= 1;
         if waiting.count == 0 {
             self.waiting.remove(&key);
@@ -80,60 +88,99 @@ impl Ids {
         true
     }
 
-    /// Settles what `message`, an answer or a batch of them, answers. Returns whether any was waited for, or it
-    /// answers nothing in particular (a batch of other things, an error without an id).
-    pub(super) fn settle_message(&mut self, message: &Message) -> bool {
-        if message.kind() != Kind::Batch {
-            return match message.id() {
-                None | Some(b"null") => true,
-                Some(id) => self.settle(id),
-            };
+    /// Settles what `message`, an answer or a batch, answers. Returns what of it may be passed on: of a batch
+    /// without the answers that nobody waits for. Tells `unasked` their ids.
+    pub(super) fn settle_message(
+        &mut self,
+        message: Message,
+        mut unasked: impl FnMut(Bytes),
+    ) -> Option<Message> {
+        let text = message.bytes();
+        let mut answers = |id: Option<&[u8]>| match id {
+            // An error without an id answers nothing in particular.
+            None | Some(b"null") => true,
+            Some(id) => {
+                self.settle(id) || {
+                    unasked(Bytes::copy_from_slice(id));
+                    false
+                }
+            }
+        };
+        match message.kind() {
+            Kind::Request | Kind::Notification => return Some(message),
+            Kind::Response => return answers(message.id()).then_some(message),
+            Kind::Batch => {}
         }
-        let mut wanted = true;
-        for element in batch(message.bytes()).filter(|element| element.kind == Kind::Response) {
-            wanted &= element.id.is_none_or(|id| self.settle(id.of(message.bytes())));
+        let mut rest = Vec::from(*b"[");
+        let mut is_whole = true;
+        for element in batch(text) {
+            if element.kind != Kind::Response || answers(element.id.map(|id| id.of(text))) {
+                if rest.len() > 1 {
+                    rest.push(b',');
+                }
+                rest.extend_from_slice(element.body.of(text));
+            } else {
+                is_whole = false;
+            }
         }
-        wanted
+        if is_whole {
+            return Some(message);
+        }
+        rest.push(b']');
+        // Of an empty array it makes none.
+        Message::parse(rest.into()).ok()
     }
 
-    /// Forgets what a `notifications/cancelled` names: it need not be answered any more.
+    /// Forgets what a `notifications/cancelled`, also in a batch, names: it need not be answered any more.
     pub(super) fn handle_cancelled(&mut self, message: &Message) {
-        if !message.method_is("notifications/cancelled") {
-            return;
-        }
-        let params = message.envelope().params;
-        let Some(id) = params.and_then(|params| find(message.bytes(), params, &["requestId"])) else {
-            return;
-        };
-        let Ok(key) = IdKey::from_token(id.of(message.bytes())) else { return };
-        if self.waiting.get(&key).is_some_and(|waiting| waiting.patience != Patience::Handshake) {
-            self.settle(id.of(message.bytes()));
+        let text = message.bytes();
+        let whole = core::iter::once(*message.envelope());
+        for envelope in whole.chain(batch(text)).filter(|one| one.kind == Kind::Notification) {
+            if envelope.method.is_none_or(|method| !text_is(method.of(text), "notifications/cancelled")) {
+                continue;
+            }
+            let Some(id) = envelope.params.and_then(|params| find(text, params, &["requestId"])) else {
+                continue;
+            };
+            let id = id.of(text);
+            let Ok(key) = IdKey::from_token(id) else { continue };
+            if self.waiting.get(&key).is_some_and(|waiting| waiting.patience != Patience::Handshake) {
+                self.settle(id);
+            }
         }
     }
 
     /// Forgets everything and returns the ids as spelled, one for each answer that is due.
     pub(super) fn take_all(&mut self) -> impl Iterator<Item = Bytes> + use<> {
         self.bytes = 0;
+        self.awaited = 0;
         core::mem::take(&mut self.waiting)
             .into_values()
             .flat_map(|waiting| core::iter::repeat_n(waiting.spelling, waiting.count))
     }
 
     /// Returns how many answers somebody waits for.
-    pub(super) fn awaited(&self) -> usize {
-        let awaited = self.waiting.values().filter(|waiting| waiting.patience != Patience::Subscription);
-        awaited.map(|waiting| waiting.count).sum()
+    pub(super) const fn awaited(&self) -> usize {
+        self.awaited
     }
 
-    /// Returns whether somebody waits for an answer.
-    pub(super) fn is_quiet(&self) -> bool {
-        self.waiting.values().all(|waiting| waiting.patience == Patience::Subscription)
+    /// Returns whether nobody waits for an answer.
+    pub(super) const fn is_quiet(&self) -> bool {
+        self.awaited == 0
     }
 }
 
 /// Returns the ids of the requests in a message, be it one or a batch.
 pub(super) fn request_ids(message: &Message) -> impl Iterator<Item = Bytes> {
     requests(message).map(|(id, _)| id)
+}
+
+/// Returns the ids of the answers in a message, be it one or a batch.
+pub(super) fn response_ids(message: &Message) -> impl Iterator<Item = &[u8]> {
+    let text = message.bytes();
+    let whole = core::iter::once(*message.envelope());
+    let answers = whole.chain(batch(text)).filter(|one| one.kind == Kind::Response);
+    answers.filter_map(|one| one.id).map(|id| id.of(text)).filter(|id| *id != b"null")
 }
 
 fn requests(message: &Message) -> impl Iterator<Item = (Bytes, Patience)> {
@@ -192,8 +239,12 @@ mod tests {
         let request = message(r#"{"id":1,"method":"a"}"#);
         ids.try_add(&request).unwrap();
         ids.try_add(&request).unwrap();
-        assert_eq!(ids.awaited(), 2);
-        assert!(ids.settle(b"1"));
+        ids.try_add(&message(r#"{"id":1.000,"method":"a"}"#)).unwrap();
+        assert_eq!(ids.awaited(), 3);
+        assert!(ids.settle(b"1") && ids.settle(b"1"));
+        assert_eq!(ids.awaited(), 1);
+        assert!(ids.settle(b"1") && ids.bytes == 0, "no room is lost to another spelling");
+        ids.try_add(&request).unwrap();
         assert_eq!(all(&mut ids), [&b"1"[..]]);
     }
 
@@ -202,9 +253,12 @@ mod tests {
         let mut ids = Ids::default();
         ids.try_add(&message(r#"[{"id":1,"method":"a"},{"method":"n"},{"id":2,"method":"b"}]"#)).unwrap();
         assert_eq!(ids.awaited(), 2);
-        assert!(ids.settle_message(&message(r#"[{"id":2,"result":1},{"id":1,"result":1}]"#)));
+        let both = message(r#"[{"id":2,"result":1},{"id":1,"result":1}]"#);
+        assert_eq!(ids.settle_message(both.clone(), |_| panic!()), Some(both.clone()));
         assert!(ids.is_quiet());
-        assert!(!ids.settle_message(&message(r#"[{"id":2,"result":1}]"#)));
+        let mut unasked = Vec::new();
+        assert_eq!(ids.settle_message(both, |id| unasked.push(id)), None);
+        assert_eq!(unasked, [&b"2"[..], b"1"]);
     }
 
     #[test]

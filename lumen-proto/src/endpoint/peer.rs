@@ -4,7 +4,7 @@ use bytes::BytesMut;
 
 use super::client_leg::{ClientLeg, refusal};
 use super::event::{Event, Events, Outcome};
-use super::ids::Ids;
+use super::ids::{Ids, request_ids, response_ids};
 use super::ready::Ready;
 use super::server_leg::{LegEvent, ServerConfig, ServerLeg};
 use crate::connection::{Config, Event as StreamEvent, Role};
@@ -35,6 +35,10 @@ pub struct Peer {
     events: Events,
     ready: Ready,
     abort: bool,
+    /// The other end has closed its side, and the owner knows.
+    input_closed: bool,
+    /// We were told to end.
+    told: bool,
     now: Instant,
 }
 
@@ -92,6 +96,8 @@ impl Peer {
             events: Events::default(),
             ready: Ready::default(),
             abort: false,
+            input_closed: false,
+            told: false,
             now: Instant::ZERO,
         }
     }
@@ -112,12 +118,15 @@ impl Peer {
             Kind::Request | Kind::Batch if self.asked.try_add(&message).is_err() => {
                 return Err(SendError::Busy(message));
             }
-            Kind::Notification => self.asked.handle_cancelled(&message),
-            _ => {}
+            _ => self.asked.handle_cancelled(&message),
         }
         match &mut self.side {
             Side::Client(leg) => leg.send(self.now, message),
             Side::Server(leg) => leg.send(message),
+        }
+        if self.input_closed {
+            // Nobody will answer it.
+            self.fail_asked(Reason::ClientGone);
         }
         self.settle();
         Ok(())
@@ -134,6 +143,7 @@ impl Peer {
         if self.phase == Phase::Open {
             self.outcome = Outcome::Terminated(None);
         }
+        self.told = true;
         self.end(now, Ladder::Quick);
     }
 
@@ -207,21 +217,36 @@ impl Peer {
                 self.phase = Phase::Closing { until: None };
                 leg.stop(self.now, ladder);
             }
-            (Side::Server(leg), Phase::Open) => {
-                self.phase = Phase::Closing { until: Some(self.now + limits::STOP_STEP) };
+            (Side::Server(leg), _) => {
                 leg.finish();
+                self.on_flushing();
             }
-            (Side::Server(_), Phase::Closing { .. }) => {}
         }
         self.settle();
+    }
+
+    /// Gives the other end its time to read what is left.
+    fn on_flushing(&mut self) {
+        let patience = if self.told { limits::STOP_STEP } else { limits::EOF_GRACE };
+        self.phase = Phase::Closing { until: Some(self.now + patience) };
     }
 
     fn settle(&mut self) {
         while let Some(event) = self.next_leg_event() {
             self.on_leg(event);
         }
+        // Its last words come before the news that there are no more.
+        if matches!(&self.side, Side::Server(leg) if leg.is_eof()) && !self.input_closed {
+            self.input_closed = true;
+            self.fail_asked(Reason::ClientGone);
+            self.events.push(Event::InputClosed);
+        }
         if matches!(&self.side, Side::Server(leg) if leg.is_deaf()) && self.phase != Phase::Done {
             self.done();
+        }
+        let is_read = !self.is_inbox_full() || self.phase != Phase::Open;
+        if let Side::Client(leg) = &mut self.side {
+            leg.handle_reading(self.now, is_read);
         }
         let port = self.port();
         let output = match &self.side {
@@ -234,19 +259,18 @@ impl Peer {
     fn next_leg_event(&mut self) -> Option<LegEvent> {
         match &mut self.side {
             Side::Client(leg) => leg.poll_event(),
-            Side::Server(leg) => leg.poll_event().map(LegEvent::Stream),
+            Side::Server(leg) => leg.poll_event().map(|event| LegEvent::Stream(leg.port(), event)),
         }
     }
 
     fn on_leg(&mut self, event: LegEvent) {
-        let port = self.port();
         match event {
-            LegEvent::Stream(event) => {
+            LegEvent::Stream(port, event) => {
                 if let Some(event) = self.events.pass(port, event) {
                     self.on_stream(port, event);
                 }
             }
-            LegEvent::Restarting(why) => self.events.push(Event::Restarting { port, why }),
+            LegEvent::Restarting(why) => self.events.push(Event::Restarting { port: self.port(), why }),
             LegEvent::NoAnswer => {
                 self.outcome = Outcome::NoAnswer;
                 self.fail_asked(Reason::NoAnswer);
@@ -262,14 +286,10 @@ impl Peer {
     fn on_stream(&mut self, port: Port, event: StreamEvent) {
         match event {
             StreamEvent::Message(message) => {
-                if matches!(message.kind(), Kind::Response | Kind::Batch) {
-                    let wanted = self.asked.settle_message(&message);
-                    if !wanted && message.kind() == Kind::Response {
-                        let id = message.id().unwrap_or_default().to_vec().into();
-                        return self.events.push(Event::Unasked { port, id });
-                    }
+                let unasked = |id| self.events.push(Event::Unasked { port, id });
+                if let Some(message) = self.asked.settle_message(message, unasked) {
+                    self.receive(message);
                 }
-                self.receive(message);
             }
             StreamEvent::Rejected { reason, id, has_method } => {
                 match &mut self.side {
@@ -291,9 +311,17 @@ impl Peer {
             }
             StreamEvent::Unsent { message, reason } => {
                 let id = message.id().map(|id| id.to_vec().into());
-                for id in super::ids::request_ids(&message) {
+                for id in request_ids(&message) {
                     if self.asked.settle(&id) {
                         self.receive_refusal(&id, reason);
+                    }
+                }
+                for id in response_ids(&message) {
+                    match &mut self.side {
+                        Side::Server(leg) => leg.refuse(Some(id), &reason, None),
+                        Side::Client(leg) => refusal(Some(id), &reason, None)
+                            .into_iter()
+                            .for_each(|answer| leg.send_own(answer)),
                     }
                 }
                 self.events.push(Event::Rejected { port, id, reason });
@@ -355,24 +383,19 @@ impl Machine for Peer {
         }
         match &mut self.side {
             Side::Client(leg) => leg.handle_input(self.now, input),
-            Side::Server(leg) => {
-                let was_eof = leg.is_eof();
-                leg.handle_input(self.now, input);
-                if leg.is_eof() && !was_eof {
-                    // Its last words come before the news that there are no more.
-                    self.settle();
-                    self.fail_asked(Reason::ClientGone);
-                    self.events.push(Event::InputClosed);
-                }
-            }
+            Side::Server(leg) => leg.handle_input(self.now, input),
         }
         self.settle();
     }
 
     fn handle_timeout(&mut self, now: Instant) {
         self.advance(now);
+        if self.phase == Phase::Done {
+            return;
+        }
+        let is_awaited = !self.asked.is_quiet();
         if let Side::Client(leg) = &mut self.side {
-            leg.handle_timeout(self.now);
+            leg.handle_timeout(self.now, is_awaited);
         }
         if matches!(self.phase, Phase::Closing { until: Some(until) } if self.now >= until) {
             self.done();
@@ -401,6 +424,12 @@ impl Machine for Peer {
             Side::Client(leg) => leg.poll_transmit(self.now, out),
             Side::Server(leg) => leg.poll_transmit(out),
         };
+        if transmit != Transmit::More {
+            self.ready.note_idle();
+        } else if matches!(self.phase, Phase::Closing { until: Some(_) }) {
+            // It reads.
+            self.on_flushing();
+        }
         self.settle();
         transmit
     }

@@ -16,6 +16,11 @@ impl Ready {
         self.output = output;
     }
 
+    /// Notes that the driver was just told that there is no output: what there is at the next note is new.
+    pub(super) fn note_idle(&mut self) {
+        self.output = false;
+    }
+
     /// Returns whether it is due, once.
     pub(super) fn take(&mut self) -> bool {
         core::mem::take(&mut self.due)

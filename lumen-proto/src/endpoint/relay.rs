@@ -4,7 +4,7 @@ use bytes::{Bytes, BytesMut};
 
 use super::client_leg::{ClientLeg, refusal};
 use super::event::{Event, Events, Outcome};
-use super::ids::{Ids, request_ids};
+use super::ids::{Ids, request_ids, response_ids};
 use super::ready::Ready;
 use super::server_leg::{LegEvent, ServerConfig, ServerLeg};
 use crate::connection::{Config, Event as StreamEvent, Role};
@@ -36,6 +36,8 @@ pub struct Relay {
     ready: [Ready; 2],
     /// The client's port is to be dropped.
     abort: bool,
+    /// We were told to end.
+    told: bool,
     now: Instant,
 }
 
@@ -83,6 +85,7 @@ impl Relay {
             events: Events::default(),
             ready: [Ready::default(); 2],
             abort: false,
+            told: false,
             now: Instant::ZERO,
         }
     }
@@ -90,6 +93,7 @@ impl Relay {
     /// Ends the session because we were told to end: the server gets SIGTERM at once.
     pub fn terminate(&mut self, now: Instant) {
         self.advance(now);
+        self.told = true;
         match self.phase {
             Phase::Serving | Phase::Grace { .. } | Phase::Stopping => {
                 self.outcome = Outcome::Terminated(None);
@@ -97,7 +101,10 @@ impl Relay {
                 self.server.stop(self.now, Ladder::Quick);
             }
             Phase::Lingering { .. } => self.flush(),
-            Phase::Flushing { .. } | Phase::Done => {}
+            Phase::Flushing { until } => {
+                self.phase = Phase::Flushing { until: until.min(self.patience()) };
+            }
+            Phase::Done => {}
         }
         self.settle();
     }
@@ -128,6 +135,8 @@ impl Relay {
             }
         }
         self.on_client_state();
+        let is_read = self.has_room() || !matches!(self.phase, Phase::Serving | Phase::Grace { .. });
+        self.server.handle_reading(self.now, is_read);
         let wanted = [self.client.port(), self.server.port()].map(|port| self.wants_input(port) > 0);
         let output = [self.client.has_output(), self.server.has_output()];
         for ((ready, wanted), output) in self.ready.iter_mut().zip(wanted).zip(output) {
@@ -141,13 +150,14 @@ impl Relay {
         match event {
             StreamEvent::Message(message) => self.on_client_message(message),
             StreamEvent::Rejected { reason, id, has_method } => {
-                self.client.refuse_unread(id.as_ref(), has_method, &reason);
+                match &id {
+                    // A broken answer to the server.
+                    Some(id) if !has_method && self.asked.settle(id) => self.refuse_server(id, reason),
+                    _ => self.client.refuse_unread(id.as_ref(), has_method, &reason),
+                }
                 self.events.push(Event::Rejected { port, id, reason });
             }
-            StreamEvent::Unsent { message, reason } => {
-                let id = message.id().map(Bytes::copy_from_slice);
-                self.events.push(Event::Rejected { port, id, reason });
-            }
+            StreamEvent::Unsent { message, reason } => self.on_unsent_to_client(&message, reason),
             _ => {}
         }
     }
@@ -160,31 +170,28 @@ impl Relay {
         if let Some(reason) = gone {
             return self.refuse_all(&message, reason);
         }
-        match message.kind() {
-            Kind::Request | Kind::Batch => {
-                if let Err(reason) = self.owed.try_add(&message) {
-                    return self.refuse_all(&message, reason);
-                }
-                if message.kind() == Kind::Batch {
-                    self.asked.settle_message(&message);
+        if let Err(reason) = self.owed.try_add(&message) {
+            self.refuse_all(&message, reason);
+            for id in response_ids(&message) {
+                if self.asked.settle(id) {
+                    self.refuse_server(id, reason);
                 }
             }
-            Kind::Notification => self.owed.handle_cancelled(&message),
-            Kind::Response => {
-                if !self.asked.settle_message(&message) {
-                    return self.on_unasked(self.client.port(), &message);
-                }
-            }
+            return;
         }
-        self.server.send(self.now, message);
+        self.owed.handle_cancelled(&message);
+        let port = self.client.port();
+        let unasked = |id| self.events.push(Event::Unasked { port, id });
+        if let Some(message) = self.asked.settle_message(message, unasked) {
+            self.server.send(self.now, message);
+        }
     }
 
     fn on_server(&mut self, event: LegEvent) {
-        let port = self.server.port();
-        let event = match event {
+        let (port, event) = match event {
             LegEvent::Restarting(why) => {
                 self.asked = Ids::default();
-                return self.events.push(Event::Restarting { port, why });
+                return self.events.push(Event::Restarting { port: self.server.port(), why });
             }
             LegEvent::NoAnswer => {
                 self.outcome = Outcome::NoAnswer;
@@ -193,11 +200,11 @@ impl Relay {
                 return self.server.stop(self.now, Ladder::Polite);
             }
             LegEvent::Ended(ended) => return self.on_server_ended(ended),
-            LegEvent::Stream(event) => event,
+            LegEvent::Stream(port, event) => (port, event),
         };
         let Some(event) = self.events.pass(port, event) else { return };
         match event {
-            StreamEvent::Message(message) => self.on_server_message(message),
+            StreamEvent::Message(message) => self.on_server_message(port, message),
             StreamEvent::Rejected { reason, id, has_method } => {
                 if let Some(id) = &id {
                     if has_method {
@@ -213,32 +220,35 @@ impl Relay {
         }
     }
 
-    fn on_server_message(&mut self, message: Message) {
-        let port = self.server.port();
-        match message.kind() {
-            Kind::Request if self.client.is_eof() || self.client.is_deaf() => {
+    fn on_server_message(&mut self, port: Port, message: Message) {
+        // A request that was the last word of a start before is void, as are all it asked.
+        let is_late = port != self.server.port();
+        if is_late || self.client.is_eof() || self.client.is_deaf() {
+            if !is_late {
                 // It will never be answered from there.
-                return self.refuse_server(message.id().unwrap_or_default(), Reason::ClientGone);
-            }
-            Kind::Request | Kind::Batch => {
-                if let Err(reason) = self.asked.try_add(&message) {
-                    for id in request_ids(&message) {
-                        self.refuse_server(&id, reason);
-                    }
-                    return;
-                }
-                if message.kind() == Kind::Batch {
-                    self.owed.settle_message(&message);
+                for id in request_ids(&message) {
+                    self.refuse_server(&id, Reason::ClientGone);
                 }
             }
-            Kind::Notification => self.asked.handle_cancelled(&message),
-            Kind::Response => {
-                if !self.owed.settle_message(&message) {
-                    return self.on_unasked(port, &message);
+            if message.kind() == Kind::Request {
+                return;
+            }
+        } else if let Err(reason) = self.asked.try_add(&message) {
+            for id in request_ids(&message) {
+                self.refuse_server(&id, reason);
+            }
+            for id in response_ids(&message) {
+                if self.owed.settle(id) {
+                    self.client.refuse(Some(id), &reason, Some("the server's answer"));
                 }
             }
+            return;
         }
-        self.client.send(message);
+        self.asked.handle_cancelled(&message);
+        let unasked = |id| self.events.push(Event::Unasked { port, id });
+        if let Some(message) = self.owed.settle_message(message, unasked) {
+            self.client.send(message);
+        }
     }
 
     /// A message to the server turned out to be too long for it.
@@ -248,13 +258,25 @@ impl Relay {
                 self.client.refuse(Some(&id), &reason, None);
             }
         }
-        if message.kind() == Kind::Response
-            && let Some(id) = message.id()
-        {
+        for id in response_ids(message) {
             self.refuse_server(id, reason);
         }
         let id = message.id().map(Bytes::copy_from_slice);
         self.events.push(Event::Rejected { port: self.server.port(), id, reason });
+    }
+
+    /// A message to the client turned out to be too long for it.
+    fn on_unsent_to_client(&mut self, message: &Message, reason: Reason) {
+        for id in response_ids(message) {
+            self.client.refuse(Some(id), &reason, Some("the server's answer"));
+        }
+        for id in request_ids(message) {
+            if self.asked.settle(&id) {
+                self.refuse_server(&id, reason);
+            }
+        }
+        let id = message.id().map(Bytes::copy_from_slice);
+        self.events.push(Event::Rejected { port: self.client.port(), id, reason });
     }
 
     fn on_server_ended(&mut self, ended: Ended) {
@@ -313,7 +335,17 @@ impl Relay {
 
     fn flush(&mut self) {
         self.client.finish();
-        self.phase = Phase::Flushing { until: self.now + limits::STOP_STEP };
+        self.phase = Phase::Flushing { until: self.patience() };
+    }
+
+    /// Returns how long the client may leave the last output untouched from now on.
+    fn patience(&self) -> Instant {
+        self.now + if self.told { limits::STOP_STEP } else { limits::EOF_GRACE }
+    }
+
+    /// Returns whether more may be read for the client.
+    fn has_room(&self) -> bool {
+        !self.client.is_full() || self.client.is_deaf()
     }
 
     fn done(&mut self) {
@@ -340,11 +372,6 @@ impl Relay {
         if let Some(message) = refusal(Some(id), &reason, None) {
             self.server.send_own(message);
         }
-    }
-
-    fn on_unasked(&mut self, port: Port, message: &Message) {
-        let id = message.id().map(Bytes::copy_from_slice).unwrap_or_default();
-        self.events.push(Event::Unasked { port, id });
     }
 
     const fn gone_reason(&self) -> Reason {
@@ -394,7 +421,7 @@ impl Machine for Relay {
             Phase::Done => return,
             _ => {}
         }
-        self.server.handle_timeout(self.now);
+        self.server.handle_timeout(self.now, !self.owed.is_quiet());
         self.settle();
     }
 
@@ -404,9 +431,7 @@ impl Machine for Relay {
                 && self.client.is_readable()
                 && !self.server.is_full()
         } else {
-            port == self.server.port()
-                && self.server.is_readable()
-                && (!self.client.is_full() || self.client.is_deaf())
+            port == self.server.port() && self.server.is_readable() && self.has_room()
         };
         if wanted { limits::READ_CHUNK } else { 0 }
     }
@@ -421,13 +446,20 @@ impl Machine for Relay {
 
     fn poll_transmit(&mut self, now: Instant, port: Port, out: &mut BytesMut) -> Transmit {
         self.advance(now);
-        let transmit = if port == self.client.port() {
-            self.client.poll_transmit(out)
+        let [client, server] = &mut self.ready;
+        let (transmit, ready) = if port == self.client.port() {
+            (self.client.poll_transmit(out), client)
         } else if port == self.server.port() {
-            self.server.poll_transmit(self.now, out)
+            (self.server.poll_transmit(self.now, out), server)
         } else {
-            Transmit::Idle
+            return Transmit::Idle;
         };
+        if transmit != Transmit::More {
+            ready.note_idle();
+        } else if port == self.client.port() && matches!(self.phase, Phase::Flushing { .. }) {
+            // It reads.
+            self.phase = Phase::Flushing { until: self.patience() };
+        }
         self.settle();
         transmit
     }

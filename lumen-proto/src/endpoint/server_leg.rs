@@ -78,7 +78,8 @@ impl ServerConfig {
 /// What the leg tells the endpoint.
 #[derive(Debug)]
 pub(super) enum LegEvent {
-    Stream(StreamEvent),
+    /// What came of the stream on this port, which may be that of a start before.
+    Stream(Port, StreamEvent),
     /// It is being started again; whatever it asked before is void.
     Restarting(Why),
     /// The first answer did not come, and no further start is tried. It is still alive.
@@ -94,8 +95,6 @@ pub(super) struct ServerLeg {
     supervisor: Supervisor,
     connection: Connection,
     first: First,
-    /// The owner wants it to end.
-    stopping: bool,
     events: VecDeque<LegEvent>,
 }
 
@@ -131,7 +130,6 @@ impl ServerLeg {
             connection: config.connection(config.mode),
             config,
             first,
-            stopping: false,
             events: VecDeque::new(),
         }
     }
@@ -157,8 +155,10 @@ impl ServerLeg {
                 }
             }
             Input::Eof(_) => {
-                self.connection.handle_eof();
-                self.take_events(now);
+                if !matches!(self.first, First::Replacing { .. }) {
+                    self.connection.handle_eof();
+                    self.take_events(now);
+                }
                 self.supervisor.handle_eof(now, port);
                 if self.supervisor.is_stopping() {
                     self.connection.finish();
@@ -173,23 +173,37 @@ impl ServerLeg {
         self.on_ended(now);
     }
 
-    pub(super) fn handle_timeout(&mut self, now: Instant) {
+    /// Takes the passing of time. `is_awaited`: somebody waits for an answer of it.
+    pub(super) fn handle_timeout(&mut self, now: Instant, is_awaited: bool) {
         self.connection.handle_timeout(now);
         self.take_events(now);
         self.supervisor.handle_timeout(now);
         match &mut self.first {
-            First::Probed { kept, bytes, due } if due.is_some_and(|due| now >= due) => {
+            First::Probed { due, bytes, .. } if !is_awaited && is_due(*due, now) => {
+                *due = None;
+                if *bytes >= limits::MAX_KEPT {
+                    self.first = First::Awaited { due: None };
+                }
+            }
+            First::Probed { kept, bytes, due } if is_due(*due, now) => {
                 let kept = core::mem::take(kept);
                 self.first = First::Replacing { kept, bytes: *bytes };
                 self.end(now, Ladder::Polite);
             }
-            First::Awaited { due } if due.is_some_and(|due| now >= due) => {
+            First::Awaited { due } if is_due(*due, now) => {
                 *due = None;
-                self.events.push_back(LegEvent::NoAnswer);
+                if is_awaited {
+                    self.events.push_back(LegEvent::NoAnswer);
+                }
             }
             _ => {}
         }
         self.on_ended(now);
+    }
+
+    /// Takes whether there is room for what it says.
+    pub(super) fn handle_reading(&mut self, now: Instant, is_read: bool) {
+        self.supervisor.handle_reading(now, is_read);
     }
 
     /// Queues a message.
@@ -203,9 +217,9 @@ impl ServerLeg {
         self.connection.send_own(message);
     }
 
-    /// Ends it.
+    /// Ends it for good.
     pub(super) fn stop(&mut self, now: Instant, ladder: Ladder) {
-        self.stopping = true;
+        self.first = First::Answered;
         self.end(now, ladder);
         self.on_ended(now);
     }
@@ -246,6 +260,9 @@ impl ServerLeg {
 
     /// Returns whether no more should be read for it.
     pub(super) fn is_full(&self) -> bool {
+        if !self.supervisor.is_alive() {
+            return false;
+        }
         let kept = match &self.first {
             First::Probed { bytes, .. } | First::Replacing { bytes, .. } => *bytes,
             First::Awaited { .. } | First::Answered => 0,
@@ -281,6 +298,9 @@ impl ServerLeg {
                 kept.push_back(message.clone());
                 if is_request && due.is_none() {
                     *due = Some(now + self.config.probed_answer_timeout);
+                } else if due.is_none() && *bytes >= limits::MAX_KEPT {
+                    // No answer will make room, for nothing was asked.
+                    self.first = First::Awaited { due: None };
                 }
             }
             First::Replacing { kept, bytes } => {
@@ -298,13 +318,21 @@ impl ServerLeg {
         while let Some(event) = self.connection.poll_event() {
             match &event {
                 StreamEvent::Message(message) if is_answer(message) => self.first = First::Answered,
+                StreamEvent::Rejected { id: Some(_), has_method: false, .. } => self.first = First::Answered,
+                // It knows what a probe is, so that was not too much for it.
+                StreamEvent::Upgraded => {
+                    if let First::Probed { due, .. } = self.first {
+                        let due = due.and(self.config.start_timeout).map(|timeout| now + timeout);
+                        self.first = First::Awaited { due };
+                    }
+                }
                 // The boundary is lost while the server goes on: nothing it says can be understood.
                 StreamEvent::Lost(reason) if !matches!(reason, crate::Reason::Truncated { .. }) => {
                     self.end(now, Ladder::Polite);
                 }
                 _ => {}
             }
-            self.events.push_back(LegEvent::Stream(event));
+            self.events.push_back(LegEvent::Stream(self.port(), event));
         }
     }
 
@@ -316,9 +344,6 @@ impl ServerLeg {
             First::Replacing { kept, .. } => (kept, Why::NoAnswer),
             _ => return self.events.push_back(LegEvent::Ended(ended)),
         };
-        if self.stopping {
-            return self.events.push_back(LegEvent::Ended(ended));
-        }
         let mode = if self.config.mode == Mode::Auto { Mode::Offer } else { Mode::Off };
         self.connection = self.config.connection(mode);
         self.first = First::Awaited { due: None };
@@ -328,6 +353,10 @@ impl ServerLeg {
         }
         self.supervisor.start();
     }
+}
+
+fn is_due(due: Option<Instant>, now: Instant) -> bool {
+    due.is_some_and(|due| now >= due)
 }
 
 /// Whether it answers something that was asked: an error without an id may be about the probe.

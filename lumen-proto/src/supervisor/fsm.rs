@@ -39,10 +39,10 @@ enum State {
     Idle,
     Starting,
     Running,
-    /// Exited, but its output is still open.
+    /// Exited, but its output is still open. Its time does not run while the output is not read.
     Draining {
         exit: Exit,
-        until: Instant,
+        until: Option<Instant>,
     },
     Stopping {
         step: Step,
@@ -138,7 +138,17 @@ impl Supervisor {
         if self.eof {
             self.end(Ended::Exited(exit));
         } else {
-            self.enter(State::Draining { exit, until: now + DRAIN_TIMEOUT });
+            self.enter(State::Draining { exit, until: Some(now + DRAIN_TIMEOUT) });
+        }
+    }
+
+    /// Takes the fact that its output is read, or that whoever it is for has no room. What a process has written
+    /// before it exited must not be lost for that.
+    pub fn handle_reading(&mut self, now: Instant, is_read: bool) {
+        if let State::Draining { exit, until } = self.state
+            && until.is_some() != is_read
+        {
+            self.enter(State::Draining { exit, until: is_read.then(|| now + DRAIN_TIMEOUT) });
         }
     }
 
@@ -168,7 +178,7 @@ impl Supervisor {
     /// Takes the passing of time.
     pub fn handle_timeout(&mut self, now: Instant) {
         match self.state {
-            State::Draining { exit, until } if now >= until => self.end(Ended::Exited(exit)),
+            State::Draining { exit, until: Some(until) } if now >= until => self.end(Ended::Exited(exit)),
             State::Stopping { step, until } if now >= until => match (self.behind, step) {
                 (Behind::Socket, _) | (_, Step::Killed) => self.end(Ended::Closed),
                 (Behind::Process, Step::InputClosed) => self.climb(now, Step::Terminated, STOP_STEP),
@@ -182,7 +192,8 @@ impl Supervisor {
     #[must_use]
     pub const fn poll_timeout(&self) -> Option<Instant> {
         match self.state {
-            State::Draining { until, .. } | State::Stopping { until, .. } => Some(until),
+            State::Draining { until, .. } => until,
+            State::Stopping { until, .. } => Some(until),
             _ => None,
         }
     }
