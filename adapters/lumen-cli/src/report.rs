@@ -6,6 +6,7 @@ use lumen_proto::{Exit as ChildExit, OpenErrorKind, Port};
 use tracing::{debug, info, warn};
 
 use crate::exit::Exit;
+use crate::log::Stderr;
 
 /// Noise lines that are quoted; further ones are only counted.
 const QUOTED: u64 = 8;
@@ -133,8 +134,7 @@ impl Report {
 /// Says something that must be seen whatever the log level.
 pub(crate) fn say(text: &str) {
     use std::io::Write as _;
-    // Nobody is left to tell if stderr is gone.
-    let _ = writeln!(std::io::stderr(), "lumen: {text}");
+    let _ = Stderr.write_all(format!("lumen: {text}\n").as_bytes());
 }
 
 fn how(ended: Ended) -> String {
