@@ -12,18 +12,16 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
-/// Returns the path of the `lumen` binary of the profile that this test was built in, and builds it if it is
-/// not there.
+/// Returns the path of the `lumen` binary of the profile that this test was built in, and builds it first: cargo
+/// does not know that a test of another package needs it, and an old one would prove nothing.
 ///
 /// # Panics
 /// If it cannot be built.
 pub fn lumen() -> &'static Path {
     static LUMEN: OnceLock<PathBuf> = OnceLock::new();
     LUMEN.get_or_init(|| {
+        build();
         let path = target_dir().join(format!("lumen{}", std::env::consts::EXE_SUFFIX));
-        if !path.exists() {
-            build();
-        }
         assert!(path.exists(), "{} was not built", path.display());
         path
     })

@@ -2,8 +2,9 @@
 //!
 //! It answers `initialize` (with the version it was asked for), `ping`, `tools/list` (the tool `echo`) and
 //! `tools/call`: `echo` gives the arguments back, byte by byte as they came, in `structuredContent`, and as text in
-//! `content`; `env` gives the value of the variable `name`; `notify` sends `count` notifications first. Lines that
-//! are no JSON object are skipped, which is how most servers treat a probe. At the end of its input it exits with 0.
+//! `content`; `env` gives the value of the variable `name`; `notify` sends `count` notifications first; `big` gives a
+//! text of `bytes` bytes. Lines that are no JSON object are skipped, which is how most servers treat a probe. At the
+//! end of its input it exits with 0.
 //!
 //! Everything after `--` is left alone. The options:
 //!
@@ -11,6 +12,7 @@
 //! |---|---|
 //! | `--banner TEXT` | prints this line before anything else |
 //! | `--noise-every` | prints a line of noise before each answer |
+//! | `--noise-lines N` | prints N lines of noise before the first answer |
 //! | `--crlf` | ends its lines with CR LF, and puts an empty line before each |
 //! | `--byte-by-byte` | writes each byte by itself |
 //! | `--unicode` | puts text of two, three and four byte characters into the results of tools |
@@ -19,6 +21,7 @@
 //! | `--stderr-no-newline` | the same without line feeds |
 //! | `--die-mid-line-at ID` | writes half of the answer to this id (as spelled) and exits with 1 |
 //! | `--crash-after N` | answers N requests, then exits with 1 on the next |
+//! | `--exit-after N` | answers N requests, then exits with 0 at once |
 //! | `--exit-at-start CODE` | exits at once |
 //! | `--exit-on-probe` | exits with 1 at a first line that does not start with a brace |
 //! | `--deaf-on-probe` | answers nothing after such a line |
@@ -26,6 +29,9 @@
 //! | `--silent` | reads and never answers |
 //! | `--ignore-term` | ignores SIGTERM and the end of its input |
 //! | `--ignore-eof` | ignores the end of its input |
+//! | `--on-eof FILE` | writes this file at the end of its input, and exits only then |
+//! | `--on-term FILE` | writes this file at SIGTERM and exits with 0; ignores the end of its input |
+//! | `--answer-when FILE` | answers nothing until this file exists |
 //! | `--start-when FILE` | does nothing, not even reading, until this file exists |
 //! | `--linger-grandchild FILE` | starts a process that holds its standard output, and writes that one's id to the file |
 //! | `--write-first N` | writes a notification of N bytes before it reads anything |
@@ -56,6 +62,7 @@ type Members<'a> = BTreeMap<String, &'a RawValue>;
 struct Options {
     banner: Option<String>,
     noise_every: bool,
+    noise_lines: usize,
     crlf: bool,
     byte_by_byte: bool,
     unicode: bool,
@@ -64,6 +71,7 @@ struct Options {
     stderr_no_newline: bool,
     die_mid_line_at: Option<String>,
     crash_after: Option<usize>,
+    exit_after: Option<usize>,
     exit_at_start: Option<i32>,
     exit_on_probe: bool,
     deaf_on_probe: bool,
@@ -71,6 +79,9 @@ struct Options {
     silent: bool,
     ignore_term: bool,
     ignore_eof: bool,
+    on_eof: Option<String>,
+    on_term: Option<String>,
+    answer_when: Option<String>,
     start_when: Option<String>,
     linger_grandchild: Option<String>,
     write_first: Option<usize>,
@@ -89,6 +100,7 @@ impl Options {
                 "--" => break,
                 "--banner" => options.banner = Some(text()),
                 "--noise-every" => options.noise_every = true,
+                "--noise-lines" => options.noise_lines = number(&text()),
                 "--crlf" => options.crlf = true,
                 "--byte-by-byte" => options.byte_by_byte = true,
                 "--unicode" => options.unicode = true,
@@ -97,6 +109,7 @@ impl Options {
                 "--stderr-no-newline" => options.stderr_no_newline = true,
                 "--die-mid-line-at" => options.die_mid_line_at = Some(text()),
                 "--crash-after" => options.crash_after = Some(number(&text())),
+                "--exit-after" => options.exit_after = Some(number(&text())),
                 "--exit-at-start" => options.exit_at_start = Some(number(&text())),
                 "--exit-on-probe" => options.exit_on_probe = true,
                 "--deaf-on-probe" => options.deaf_on_probe = true,
@@ -104,6 +117,9 @@ impl Options {
                 "--silent" => options.silent = true,
                 "--ignore-term" => options.ignore_term = true,
                 "--ignore-eof" => options.ignore_eof = true,
+                "--on-eof" => options.on_eof = Some(text()),
+                "--on-term" => options.on_term = Some(text()),
+                "--answer-when" => options.answer_when = Some(text()),
                 "--start-when" => options.start_when = Some(text()),
                 "--linger-grandchild" => options.linger_grandchild = Some(text()),
                 "--write-first" => options.write_first = Some(number(&text())),
@@ -136,6 +152,16 @@ fn main() {
         signal_hook::flag::register(signal_hook::consts::SIGTERM, Arc::new(AtomicBool::new(false)))
             .unwrap_or_else(|error| fail(&error.to_string()));
     }
+    if let Some(path) = options.on_term.clone() {
+        let mut signals = signal_hook::iterator::Signals::new([signal_hook::consts::SIGTERM])
+            .unwrap_or_else(|error| fail(&error.to_string()));
+        thread::spawn(move || {
+            if signals.forever().next().is_some() {
+                write_file(&path, "");
+                exit(0);
+            }
+        });
+    }
     if let Some(path) = &options.argv_to {
         let argv: Vec<_> =
             std::env::args_os().skip(1).map(|arg| arg.to_string_lossy().into_owned()).collect();
@@ -144,9 +170,7 @@ fn main() {
         write_file(path, &json!({"argv": argv, "env": env, "cwd": cwd}).to_string());
     }
     if let Some(path) = &options.start_when {
-        while !Path::new(path).exists() {
-            thread::sleep(Duration::from_millis(2));
-        }
+        wait_for(path);
     }
     if let Some(path) = &options.linger_grandchild {
         let mut command = Command::new("sleep");
@@ -164,6 +188,12 @@ fn write_file(path: &str, text: &str) {
     fs::write(&part, text)
         .and_then(|()| fs::rename(&part, path))
         .unwrap_or_else(|error| fail(&error.to_string()));
+}
+
+fn wait_for(path: &str) {
+    while !Path::new(path).exists() {
+        thread::sleep(Duration::from_millis(2));
+    }
 }
 
 fn variable(name: &str) -> Option<String> {
@@ -194,7 +224,10 @@ impl Server {
         for answer in std::mem::take(&mut self.kept) {
             self.print(&answer);
         }
-        if self.options.ignore_eof || self.options.ignore_term {
+        if let Some(path) = &self.options.on_eof {
+            write_file(path, "");
+        }
+        if self.options.ignore_eof || self.options.ignore_term || self.options.on_term.is_some() {
             loop {
                 thread::park();
             }
@@ -254,6 +287,10 @@ impl Server {
                 }
                 String::new()
             }
+            Some("big") => {
+                let bytes = arguments.get("bytes").and_then(|bytes| bytes.get().parse().ok()).unwrap_or(0);
+                "b".repeat(bytes)
+            }
             _ => return Err(json!({"code": -32602, "message": "Unknown tool"}).to_string()),
         };
         if self.options.unicode {
@@ -267,8 +304,14 @@ impl Server {
     }
 
     fn answer(&mut self, id: &str, line: &str) {
+        if let Some(path) = &self.options.answer_when {
+            wait_for(path);
+        }
         if self.answered == 0 {
             self.flood();
+            for index in 0..self.options.noise_lines {
+                self.print(&format!("noise {index}"));
+            }
         }
         if self.options.crash_after == Some(self.answered) {
             exit(1);
@@ -286,6 +329,9 @@ impl Server {
             self.kept.push(line.to_owned());
         } else {
             self.print(line);
+        }
+        if self.options.exit_after == Some(self.answered) {
+            exit(0);
         }
     }
 
