@@ -184,6 +184,7 @@ macro_rules! on_each_runtime {
 
 on_each_runtime! {
     a_child_gets_its_surroundings_and_its_stderr_is_heard
+    the_last_words_of_a_server_are_known_when_it_is_over
     what_cannot_be_started_answers_and_says_why
     a_server_may_answer_after_its_client_has_closed_its_input
     a_server_is_told_that_its_requests_stay_unanswered
@@ -203,6 +204,16 @@ fn a_child_gets_its_surroundings_and_its_stderr_is_heard(runtime: Runtime) {
     assert_eq!(client.ask(3, "say", r#""last""#), r#""last""#);
     assert_eq!(client.close().outcome, Outcome::Closed(Some(Ended::Exited(Exit::Code(0)))));
     assert_eq!(*lines.lock().unwrap(), [r#""first""#, r#""last""#]);
+}
+
+fn the_last_words_of_a_server_are_known_when_it_is_over(runtime: Runtime) {
+    let spec = CommandSpec::new("/bin/sh").args(["-c", "read line; echo no licence >&2; exit 5"]);
+    let mut client = Client::connect(runtime, Target::Command(spec.stderr(Stderr::Ignore)), config());
+    client.send(request(1, "echo", "[]")).unwrap();
+    assert!(is_error(&client.recv().unwrap()));
+    assert!(client.recv().is_none());
+    assert_eq!(client.stderr(), "no licence\n");
+    assert_eq!(client.close().outcome, Outcome::ServerGone(Ended::Exited(Exit::Code(5))));
 }
 
 fn what_cannot_be_started_answers_and_says_why(runtime: Runtime) {

@@ -47,7 +47,8 @@ impl Client {
         Self { io: Loop::new(Peer::client(config), Some(target)), session: Session::default() }
     }
 
-    /// Returns the end of what the server wrote to its standard error; nothing of it if that is inherited.
+    /// Returns the end of what the server wrote to its standard error; nothing of it if that is inherited. Complete
+    /// once [`recv`](Self::recv) has told that the session is over.
     pub fn stderr_tail(&self) -> Option<&StderrTail> {
         self.io.stderr_tail(self.io.machine().port())
     }
@@ -119,6 +120,10 @@ macro_rules! session {
                     if let Some(message) = self.session.on_event(event) {
                         return Some(message);
                     }
+                }
+                // Its process is buried and its last words are heard before this is told; out of memory, it is told anyway.
+                if self.io.machine().is_over() {
+                    let _ = self.io.wait_until(Pump::is_settled);
                 }
                 None
             }

@@ -2,8 +2,8 @@
 
 use std::io;
 
-use lumen_driver::Counters;
 use lumen_driver::session::{Closed, Error, Offer, Session, Side};
+use lumen_driver::{Counters, Pump};
 use lumen_os::{CommandSpec, StderrTail, Target};
 use lumen_proto::endpoint::{Event, Outcome, Peer, ServerConfig};
 use lumen_proto::jsonrpc::Message;
@@ -46,7 +46,8 @@ impl Client {
         Self { io: Driver::new(Peer::client(config), Some(target)), session: Session::default() }
     }
 
-    /// Returns the end of what the server wrote to its standard error; nothing of it if that is inherited.
+    /// Returns the end of what the server wrote to its standard error; nothing of it if that is inherited. Complete
+    /// once [`recv`](Self::recv) has told that the session is over.
     pub fn stderr_tail(&self) -> Option<&StderrTail> {
         self.io.stderr_tail(self.io.machine().port())
     }
@@ -112,6 +113,10 @@ macro_rules! session {
                     if let Some(message) = self.session.on_event(event) {
                         return Some(message);
                     }
+                }
+                // Its process is buried and its last words are heard before this is told.
+                if self.io.machine().is_over() {
+                    self.io.wait_until(Pump::is_settled).await;
                 }
                 None
             }

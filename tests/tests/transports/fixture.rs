@@ -187,6 +187,14 @@ impl Client {
         }
     }
 
+    pub fn stderr(&self) -> String {
+        let tail = match self {
+            Self::Std(end) => end.stderr_tail(),
+            Self::Tokio(end, _) => end.stderr_tail(),
+        };
+        tail.unwrap().text()
+    }
+
     pub fn open_error(&self) -> Option<&str> {
         match self {
             Self::Std(end) => end.open_error(),
