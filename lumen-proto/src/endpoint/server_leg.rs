@@ -175,6 +175,9 @@ impl ServerLeg {
 
     /// Takes the passing of time. `is_awaited`: somebody waits for an answer of it.
     pub(super) fn handle_timeout(&mut self, now: Instant, is_awaited: bool) {
+        if !self.supervisor.is_alive() {
+            return;
+        }
         self.connection.handle_timeout(now);
         self.take_events(now);
         self.supervisor.handle_timeout(now);

@@ -3,6 +3,7 @@
 mod bounds;
 mod failures;
 mod negotiation;
+mod orders;
 mod rechunk;
 mod stopping;
 mod support;
