@@ -31,6 +31,11 @@ pub enum Reason {
         /// Bytes from the start of the message.
         at: usize,
     },
+    /// The payload of a compressed frame is no value at this byte.
+    NotValue {
+        /// Bytes from the start of the payload.
+        at: usize,
+    },
     /// The JSON nests deeper than [`limits::MAX_DEPTH`](super::limits::MAX_DEPTH).
     TooDeep {
         /// Bytes from the start of the message.
@@ -89,6 +94,7 @@ impl Reason {
         match self {
             Self::NotJson { .. }
             | Self::NotUtf8 { .. }
+            | Self::NotValue { .. }
             | Self::NotJsonRpc(_)
             | Self::Duplicate(_)
             | Self::NullId
@@ -109,11 +115,11 @@ impl Reason {
         }
     }
 
-    /// Returns the JSON-RPC error code for an answer that tells of it: -32700 for what is not JSON, -32600 for
+    /// Returns the JSON-RPC error code for an answer that tells of it: -32700 for what cannot be read, -32600 for
     /// what is no request, -32011 for requests in flight when the server went away, else -32603.
     pub const fn code(&self) -> i32 {
         match self {
-            Self::NotJson { .. } | Self::NotUtf8 { .. } => -32700,
+            Self::NotJson { .. } | Self::NotUtf8 { .. } | Self::NotValue { .. } => -32700,
             Self::NotJsonRpc(_) | Self::Duplicate(_) | Self::NullId | Self::BadId | Self::LongId => -32600,
             Self::ServerGone => -32011,
             _ => -32603,
@@ -125,6 +131,7 @@ impl Reason {
         match self {
             Self::NotJson { .. } => "not_json",
             Self::NotUtf8 { .. } => "not_utf8",
+            Self::NotValue { .. } => "not_value",
             Self::TooDeep { .. } => "too_deep",
             Self::NotJsonRpc(_) => "not_json_rpc",
             Self::Duplicate(_) => "duplicate_member",
@@ -152,6 +159,7 @@ impl fmt::Display for Reason {
         match self {
             Self::NotJson { at } => write!(f, "not JSON at byte {at}"),
             Self::NotUtf8 { at } => write!(f, "not UTF-8 at byte {at}"),
+            Self::NotValue { at } => write!(f, "not a value at byte {at} of a compressed frame"),
             Self::TooDeep { at } => {
                 write!(f, "nested deeper than {} at byte {at}", super::limits::MAX_DEPTH)
             }

@@ -1,6 +1,7 @@
 //! F5: one stream as whole messages: carrier, framing and what the peer can take. Knows no ids but those of the
 //! handshake.
 
+mod codec;
 mod event;
 mod heartbeat;
 mod reader;

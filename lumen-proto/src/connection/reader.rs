@@ -2,10 +2,10 @@
 
 use bytes::Bytes;
 
+use super::codec::Codec;
 use crate::frame::{Assembler, Flags, Growing, Header, Kind, MAX_HEADER_LEN, Payload, Step as FrameStep};
 use crate::jsonrpc::{Lines, Message, Refused, Scan, Scanned, Step as LineStep, Text};
 use crate::negotiate::Hello;
-use crate::negotiate::hello::is_plain_hello;
 use crate::{Reason, limits, varint};
 
 /// One thing read, owned.
@@ -114,7 +114,7 @@ impl Reader {
 
     /// Takes bytes from the front of `input` and returns what they led to, at most one thing; `None` when all
     /// of it is taken.
-    pub(super) fn next(&mut self, input: &mut &[u8]) -> Option<Read> {
+    pub(super) fn next(&mut self, input: &mut &[u8], codec: &mut Codec) -> Option<Read> {
         loop {
             if self.at == At::Boundary {
                 self.decide(input)?;
@@ -124,11 +124,11 @@ impl Reader {
                 return None;
             }
             let read = if self.head.len == 0 {
-                self.advance(input)
+                self.advance(input, codec)
             } else {
                 let head = core::mem::take(&mut self.head);
                 let mut rest = head.as_slice();
-                let read = self.advance(&mut rest);
+                let read = self.advance(&mut rest, codec);
                 let taken = head.len - rest.len();
                 self.head = head;
                 self.head.drop_front(taken);
@@ -203,7 +203,7 @@ impl Reader {
     }
 
     /// Goes on with the line or frame that has begun. `None`: all of `input` is taken.
-    fn advance(&mut self, input: &mut &[u8]) -> Option<Read> {
+    fn advance(&mut self, input: &mut &[u8], codec: &mut Codec) -> Option<Read> {
         if self.at == At::Line {
             let step = self.lines.feed(input);
             if !self.lines.is_mid_line() {
@@ -213,7 +213,9 @@ impl Reader {
             return step.map(|step| from_line(step, self.max));
         }
         let (at, read) = match self.frames.feed(input)? {
-            FrameStep::Frame { header, payload } => (At::Boundary, from_frame(header, payload)),
+            FrameStep::Frame { header, payload } => {
+                (At::Boundary, from_frame(header, payload, self.max, codec))
+            }
             FrameStep::Skipped { header, chunk, end } => {
                 let scan = self.scan.get_or_insert_default();
                 scan.push(chunk.as_slice());
@@ -263,23 +265,30 @@ fn from_owned(text: Bytes, framed: bool) -> Read {
     }
 }
 
-fn from_frame(header: Header, payload: Payload<'_>) -> Read {
+fn from_frame(header: Header, payload: Payload<'_>, max: u64, codec: &mut Codec) -> Read {
     if let Some(reason) = objection(&header) {
         return refused(&header, reason);
     }
     match header.kind {
         Kind::PROBE | Kind::PROBE_ACK => {
-            let hello = if is_plain_hello(&header) { Hello::parse(payload.as_slice()) } else { None };
-            match (hello, header.kind) {
+            match (Hello::from_frame(&header, payload.as_slice()), header.kind) {
                 (Some(hello), Kind::PROBE) => Read::Probe(hello),
                 (Some(hello), _) => Read::Ack(hello),
                 (None, kind) => Read::Skipped(kind),
             }
         }
         Kind::HEARTBEAT => Read::Heartbeat(payload.into_bytes()),
+        kind if kind.is_message() && is_compressed(&header) => match codec.decode(payload.as_slice(), max) {
+            Ok(text) => from_owned(text, true),
+            Err(reason) => refused(&header, reason),
+        },
         kind if kind.is_message() => from_owned(payload.into_bytes(), true),
         kind => Read::Skipped(kind),
     }
+}
+
+fn is_compressed(header: &Header) -> bool {
+    header.flags.contains(Flags::COMPRESSED)
 }
 
 /// Returns why a frame is refused whatever its payload is.
@@ -297,8 +306,6 @@ fn objection(header: &Header) -> Option<Reason> {
         "a fragmented frame"
     } else if matches!(kind, Kind::STREAM_INIT | Kind::STREAM_DATA) {
         "a stream frame"
-    } else if kind.is_message() && flags.contains(Flags::COMPRESSED) {
-        "a compressed frame"
     } else {
         return None;
     };
@@ -319,10 +326,13 @@ fn oversize_frame(header: Header, max: u64, scan: Scan) -> Read {
     if let Some(reason) = objection(&header) {
         return refused(&header, reason);
     }
-    if header.kind.is_message() {
-        oversize(header.len, max, scan.finish())
-    } else {
+    if !header.kind.is_message() {
         Read::Skipped(header.kind)
+    } else if is_compressed(&header) {
+        // The scan reads text.
+        refused(&header, Reason::TooLong { len: header.len, max })
+    } else {
+        oversize(header.len, max, scan.finish())
     }
 }
 

@@ -12,6 +12,9 @@ use crate::negotiate::hello::OPENING_PROBE;
 use crate::{Instant, Reason, Transmit, limits};
 
 const ACK: &[u8] = b"\x12\x10\x00{\"v\":1,\"caps\":[]}\n";
+const OUR_ACK: &[u8] = b"\x27\x10\x00{\"v\":1,\"caps\":[\"compression\",\"exact\"]}\n";
+/// [`PONG`] as a compressed frame.
+const PONG_VALUE: &[u8] = b"\x0e\x02\x01\xe7\x03\x0c\xe5\x032.0\x04\xe3\x02\x02\xe7\x00";
 const PING: &str = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
 const PONG: &str = r#"{"jsonrpc":"2.0","id":1,"result":{}}"#;
 const INIT: &str = r#"{"id":0,"method":"initialize","params":{"capabilities":{}}}"#;
@@ -108,7 +111,8 @@ fn an_echo_is_taken_out_and_answered_with_a_probe_that_holds_nothing() {
     s.handle_data(&sent(&mut c));
     assert_eq!(events(&mut s), [Event::Upgraded, Event::Message(message(PING))]);
     s.send(message(PONG));
-    assert_eq!(sent(&mut s), framed(Kind::RESPONSE, PONG));
+    // Told by a second probe, it knows what the client takes.
+    assert_eq!(sent(&mut s), [OUR_ACK, PONG_VALUE].concat());
 }
 
 #[test]
@@ -144,6 +148,17 @@ fn one_stray_line_is_swallowed() {
     c.handle_data(format!("{PONG}\n{stray}\n").as_bytes());
     assert_eq!(events(&mut c).len(), 2);
     assert!(c.poll_event().is_none());
+}
+
+#[test]
+fn a_log_is_a_stray_line_only_if_it_is_of_an_error() {
+    for (level, is_stray) in [("error", true), ("info", false)] {
+        let mut c = client(Mode::Auto);
+        let log = format!(r#"{{"method":"notifications/message","params":{{"level":"{level}","data":1}}}}"#);
+        c.handle_data(format!("{log}\n").as_bytes());
+        let log = message(&log);
+        assert_eq!(events(&mut c), [if is_stray { Event::Stray(log) } else { Event::Message(log) }]);
+    }
 }
 
 #[test]
@@ -192,7 +207,7 @@ fn what_spoils_one_message_loses_only_that() {
             rejected(Reason::ReservedType(0xff), None, false),
             rejected(Reason::ReservedFlags(0x10), None, true),
             rejected(Reason::Unsupported("an encrypted frame"), None, true),
-            rejected(Reason::Unsupported("a compressed frame"), None, true),
+            rejected(Reason::NotValue { at: 0 }, None, true),
             rejected(Reason::NotJson { at: 31 }, Some("7"), true),
             rejected(Reason::Unsupported("a stream frame"), None, false),
             Event::Skipped { kind: Kind(0x42), frames: 2 },
@@ -310,7 +325,7 @@ fn blanks_hide_no_frame_behind_them_however_they_are_cut() {
                 cut(&mut s, &bytes, chunk);
                 let expected = [Event::Upgraded, Event::Message(message(PING))];
                 assert_eq!(events(&mut s), expected, "{blanks:?} in pieces of {chunk}");
-                assert_eq!(sent(&mut s), ACK);
+                assert_eq!(sent(&mut s), OUR_ACK);
             }
         }
     }
@@ -357,7 +372,7 @@ fn what_is_refused_anyway_is_refused_for_that_when_too_long_as_well() {
     assert_eq!(
         events(&mut s),
         [
-            rejected(Reason::Unsupported("a compressed frame"), true),
+            rejected(Reason::TooLong { len: 60, max: 50 }, true),
             rejected(Reason::ReservedFlags(0x20), true),
             rejected(Reason::ReservedType(0xff), false),
             rejected(Reason::Unsupported("a stream frame"), false),
@@ -370,7 +385,7 @@ fn what_is_refused_anyway_is_refused_for_that_when_too_long_as_well() {
 fn nothing_leaves_after_the_end() {
     let mut s = connection(Role::Server);
     s.handle_data(OPENING_PROBE);
-    assert_eq!(sent(&mut s), ACK);
+    assert_eq!(sent(&mut s), OUR_ACK);
     s.finish();
     assert_eq!(s.poll_transmit(&mut BytesMut::new()), Transmit::Finish);
     s.handle_data(OPENING_PROBE);
@@ -403,4 +418,51 @@ fn an_echo_that_nobody_asked_for_goes_no_further() {
         assert_eq!(events(&mut c), [Event::Message(message(bare))], "{mode:?}");
         assert_eq!(sent(&mut c), b"");
     }
+}
+
+#[test]
+fn what_a_peer_cannot_take_exactly_goes_plain() {
+    let whole = r#"{"jsonrpc":"2.0","id":1,"result":{"x":1.0}}"#;
+    let huge = r#"{"jsonrpc":"2.0","id":1,"result":{"x":12345678901234567890}}"#;
+    for (caps, texts) in [
+        (r#"["compression","exact"]"#, [(PONG, true), (whole, true), (huge, false)]),
+        (r#"["compression"]"#, [(PONG, true), (whole, false), (huge, false)]),
+        (r#"["streaming"]"#, [(PONG, false), (whole, false), (huge, false)]),
+    ] {
+        let mut c = client(Mode::Auto);
+        let _ = sent(&mut c);
+        c.handle_data(&framed(Kind::PROBE_ACK, &format!(r#"{{"v":1,"caps":{caps}}}"#)));
+        let mut s = connection(Role::Server);
+        s.handle_data(OPENING_PROBE);
+        for (text, compressed) in texts {
+            c.send(message(text));
+            let mut bytes = sent(&mut c);
+            if bytes.get(1) == Some(&Kind::PROBE.0) {
+                assert!(caps.contains("exact"));
+                bytes.drain(..OUR_ACK.len());
+            }
+            assert_eq!(bytes[2], u8::from(compressed), "{caps} {text}");
+            if !compressed {
+                assert_eq!(bytes, framed(Kind::RESPONSE, text));
+            }
+            s.handle_data(&bytes);
+            let got = events(&mut s).pop();
+            assert_eq!(got, Some(Event::Message(message(text))), "the same text, as it was minimal");
+        }
+    }
+}
+
+#[test]
+fn the_published_packages_get_acks_of_their_own_kind() {
+    let probe =
+        b"\x27\x0f\x01\xe7\x02\xff\x01v\xe3\x02\xff\x04caps\xe6\x02\xe5\x0bcompression\xe5\x09streaming";
+    let mut s = connection(Role::Server);
+    s.handle_data(probe);
+    s.handle_data(format!("{PING}\n").as_bytes());
+    let ack = sent(&mut s);
+    assert_eq!(ack[1..3], [Kind::PROBE_ACK.0, Flags::COMPRESSED.0]);
+    assert!(ack.ends_with(b"\n"));
+    assert_eq!(events(&mut s), [Event::Message(message(PING))]);
+    s.send(message(PONG));
+    assert_eq!(sent(&mut s), format!("{PONG}\n").as_bytes(), "it went on in JSON, so do we");
 }

@@ -18,8 +18,8 @@ impl Caps {
     /// Takes every value this codec can hold exactly; a name of this project.
     pub const EXACT: Self = Self(8);
 
-    /// What this build can do, and so what it lists in ACKs and offers.
-    pub const OURS: Self = Self::NONE;
+    /// What this build can do, and so what it lists in its own probes, in ACKs and in offers.
+    pub const OURS: Self = Self::COMPRESSION.union(Self::EXACT);
 
     const NAMES: [(Self, &'static str); 4] = [
         (Self::COMPRESSION, "compression"),

@@ -14,5 +14,5 @@ mod server;
 pub use caps::Caps;
 pub use client::{Ack, Client, Mode};
 #[cfg(feature = "alloc")]
-pub use hello::Hello;
+pub use hello::{Dialect, Hello};
 pub use server::Server;

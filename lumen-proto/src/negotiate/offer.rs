@@ -105,7 +105,7 @@ fn cut_one(message: &Message, start: u32, path: &[&str]) -> Option<(Message, Hel
     let within = [envelope.params, envelope.result].into_iter().flatten().find(|part| part.start == start)?;
     let object = find(text, within, path)?;
     let member = members(text, object).find(|member| text_is(member.key.of(text), KEY))?;
-    let hello = Hello::parse(member.value.of(text)).unwrap_or_default();
+    let hello = Hello::from_text(member.value.of(text)).unwrap_or_default();
     Some((spliced(text, remove_member(text, object, &member))?, hello))
 }
 
@@ -157,7 +157,7 @@ mod tests {
         let offered = add(&message(BARE)).unwrap();
         assert_eq!(
             text(&offered),
-            r#"{"id":1,"method":"initialize","params":{"capabilities":{"extensions":{"dev.lumen/transport":{"v":1,"caps":[]}}}}}"#
+            r#"{"id":1,"method":"initialize","params":{"capabilities":{"extensions":{"dev.lumen/transport":{"v":1,"caps":["compression","exact"]}}}}}"#
         );
         assert_eq!(
             text(&take(&offered).unwrap().0),
@@ -172,10 +172,10 @@ mod tests {
 
     #[test]
     fn a_foreign_offer_is_replaced_and_a_doubled_one_never_forwarded() {
-        let foreign = r#"{"id":1,"method":"initialize","params":{"capabilities":{"extensions":{"dev.lumen/transport":{"v":1,"caps":["exact"]}}}}}"#;
+        let foreign = r#"{"id":1,"method":"initialize","params":{"capabilities":{"extensions":{"dev.lumen/transport":{"v":1,"caps":["streaming"]}}}}}"#;
         let ours = add(&message(foreign)).unwrap();
         assert_eq!(text(&ours).matches(KEY).count(), 1);
-        assert!(!text(&ours).contains("exact"));
+        assert!(!text(&ours).contains("streaming"));
         let doubled = r#"{"id":1,"method":"initialize","params":{"capabilities":{"extensions":{"dev.lumen/transport":1, "a":2 , "d\u0065v.lumen/transport":{"v":1,"caps":["exact"]}}}}}"#;
         let (stripped, hello) = take(&message(doubled)).unwrap();
         assert_eq!(

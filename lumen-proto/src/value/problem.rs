@@ -30,6 +30,8 @@ pub enum Problem {
     TooDeep,
     /// Bytes follow the value that are not one line feed.
     Trailing,
+    /// As text it is longer than its reader takes.
+    TooLong,
 }
 
 impl fmt::Display for Problem {
@@ -46,6 +48,7 @@ impl fmt::Display for Problem {
             Self::NotUtf8 => f.write_str("string that is not UTF-8"),
             Self::TooDeep => write!(f, "nested deeper than {MAX_VALUE_DEPTH}"),
             Self::Trailing => f.write_str("bytes after the value"),
+            Self::TooLong => f.write_str("longer as text than is taken"),
         }
     }
 }

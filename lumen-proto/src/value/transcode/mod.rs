@@ -67,8 +67,25 @@ impl Transcoder {
         table: Option<&Table>,
         out: &mut Vec<u8>,
     ) -> Result<Needs, Invalid> {
+        self.decode_within(bytes, table, usize::MAX, out)
+    }
+
+    /// Does what [`decode`](Self::decode) does, for a text of at most `max` bytes.
+    ///
+    /// # Errors
+    /// As [`decode`](Self::decode), and [`Problem::TooLong`](super::Problem::TooLong).
+    ///
+    /// # Bounds
+    /// `out` grows by at most `max` and 512 KiB, whatever the value would expand to.
+    pub fn decode_within(
+        &mut self,
+        bytes: &[u8],
+        table: Option<&Table>,
+        max: usize,
+        out: &mut Vec<u8>,
+    ) -> Result<Needs, Invalid> {
         let start = out.len();
-        let needs = to_json::write(bytes, table, &mut self.stack, out);
+        let needs = to_json::write(bytes, table, &mut self.stack, max, out);
         if needs.is_err() {
             out.truncate(start);
         }

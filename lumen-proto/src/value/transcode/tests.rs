@@ -342,3 +342,26 @@ fn same_as_naive(bytes: &[u8]) -> Result<(), TestCaseError> {
     }
     Ok(())
 }
+
+#[test]
+fn a_text_that_would_get_too_long_is_refused_in_bounded_memory() {
+    let mut transcoder = Transcoder::new();
+    // Words of the dictionary: 2 bytes stand for 19; control characters: 1 for 6.
+    let mut words = std::vec![0xe6, 0x80, 0xff, 0xff];
+    words.extend(core::iter::repeat_n([0xe4, 0x45], 65_535).flatten());
+    let mut escapes = std::vec![0xe5, 0xc0, 0x00, 0x00, 0x10, 0x00];
+    escapes.resize(escapes.len() + 0x10_0000, 1);
+    for bytes in [words, escapes] {
+        let mut whole = Vec::new();
+        transcoder.decode(&bytes, None, &mut whole).unwrap();
+        let mut out = Vec::new();
+        transcoder.decode_within(&bytes, None, whole.len(), &mut out).unwrap();
+        assert_eq!(out, whole);
+        for max in [0, 1, 100_000, whole.len() - 1] {
+            let mut out = Vec::new();
+            let error = transcoder.decode_within(&bytes, None, max, &mut out).unwrap_err();
+            assert_eq!(error.problem, crate::value::Problem::TooLong);
+            assert!(out.is_empty() && out.capacity() <= 2 * (max + 512 * 1024), "{max}: {}", out.capacity());
+        }
+    }
+}

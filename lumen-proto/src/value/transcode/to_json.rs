@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use crate::value::needs::Needs;
 use crate::value::number::{write_float, write_int};
-use crate::value::problem::Invalid;
+use crate::value::problem::{Invalid, Problem};
 use crate::value::table::Table;
 use crate::value::text::copy_plain;
 use crate::value::walk::{Scalar, Stack, Str, Visit, walk};
@@ -13,14 +13,28 @@ pub(super) fn write(
     bytes: &[u8],
     table: Option<&Table>,
     stack: &mut Stack,
+    max: usize,
     out: &mut Vec<u8>,
 ) -> Result<Needs, Invalid> {
-    walk(bytes, table, stack, &mut Writer { bytes, out, first: true })
+    let end = out.len().saturating_add(max);
+    let mut writer = Writer { bytes, out, end, full: false, first: true };
+    let needs = walk(bytes, table, stack, &mut writer)?;
+    if writer.full || writer.out.len() > end {
+        return Err(Invalid { offset: bytes.len(), problem: Problem::TooLong });
+    }
+    Ok(needs)
 }
+
+/// Bytes of a string that are escaped between two looks at the limit.
+const PIECE: usize = 64 * 1024;
 
 struct Writer<'a> {
     bytes: &'a [u8],
     out: &'a mut Vec<u8>,
+    /// How long `out` may get. It is overstepped by less than a token and a piece of a string.
+    end: usize,
+    /// It would get longer: nothing is written any more.
+    full: bool,
     /// Whether no comma belongs before what comes next.
     first: bool,
 }
@@ -28,6 +42,9 @@ struct Writer<'a> {
 impl Visit for Writer<'_> {
     #[inline(always)]
     fn on_open(&mut self, _: usize, object: bool) {
+        if self.is_full() {
+            return;
+        }
         self.comma();
         self.out.push(if object { b'{' } else { b'[' });
         self.first = true;
@@ -35,12 +52,18 @@ impl Visit for Writer<'_> {
 
     #[inline(always)]
     fn on_close(&mut self, _: usize, object: bool) {
+        if self.is_full() {
+            return;
+        }
         self.out.push(if object { b'}' } else { b']' });
         self.first = false;
     }
 
     #[inline(always)]
     fn on_key(&mut self, key: Str<'_>) {
+        if self.is_full() {
+            return;
+        }
         self.comma();
         self.string(key);
         self.out.push(b':');
@@ -49,6 +72,9 @@ impl Visit for Writer<'_> {
 
     #[inline(always)]
     fn on_scalar(&mut self, scalar: Scalar<'_>) {
+        if self.is_full() {
+            return;
+        }
         self.comma();
         match scalar {
             Scalar::Null => self.out.extend_from_slice(b"null"),
@@ -63,6 +89,12 @@ impl Visit for Writer<'_> {
 
 impl Writer<'_> {
     #[inline(always)]
+    fn is_full(&mut self) -> bool {
+        self.full |= self.out.len() > self.end;
+        self.full
+    }
+
+    #[inline(always)]
     fn comma(&mut self) {
         if !self.first {
             self.out.push(b',');
@@ -74,7 +106,17 @@ impl Writer<'_> {
     fn string(&mut self, text: Str<'_>) {
         self.out.push(b'"');
         match text {
-            Str::Inline(range) => escape(self.bytes, range.start, range.end, self.out),
+            Str::Inline(range) if range.len() <= PIECE => {
+                escape(self.bytes, range.start, range.end, self.out);
+            }
+            Str::Inline(range) => {
+                let mut at = range.start;
+                while at < range.end && !self.is_full() {
+                    let end = range.end.min(at + PIECE);
+                    escape(self.bytes, at, end, self.out);
+                    at = end;
+                }
+            }
             Str::Word(word) => escape(word.as_bytes(), 0, word.len(), self.out),
         }
         self.out.push(b'"');
