@@ -5,13 +5,13 @@
 #
 # The folder is in ${LUMEN_RIG_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/lumen-rigs} and is named by a hash of the
 # lists of versions, so a changed list is a new installation and an old one is never mended in place. It holds
-# node_modules, python-1.30 and python-2.3. Needs node >= 20 with npm, python >= 3.10 with venv, and their
+# node_modules, python-1.30, python-2.3 and python-lumen. Needs node >= 20 with npm, python >= 3.10 with venv, and their
 # registries on the first run.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 
 cache=${LUMEN_RIG_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/lumen-rigs}
-key=$(cat package.json package-lock.json python-1.30.txt python-2.3.txt | sha256sum | cut -c1-16)
+key=$(cat package.json package-lock.json python-1.30.txt python-2.3.txt python-lumen.txt | sha256sum | cut -c1-16)
 root=$cache/peers-$key
 mkdir -p "$root"
 
@@ -26,6 +26,7 @@ install() {
     npm ci --prefix "$root" --ignore-scripts --no-audit --no-fund --loglevel=error
     venv python-1.30
     venv python-2.3
+    venv python-lumen
     touch "$root/ready"
 }
 
