@@ -66,6 +66,10 @@ pub const STOP_STEP: Duration = Duration::from_secs(2);
 /// How long a server is given after SIGTERM when we were told to end ourselves; an SDK above us gives 2 s.
 pub const TERMINATE_STEP: Duration = Duration::from_millis(1500);
 
+/// The same for a hop that stands behind another one: that one kills us after [`TERMINATE_STEP`], and then nobody
+/// is left to end our server.
+pub const INNER_TERMINATE_STEP: Duration = Duration::from_millis(1000);
+
 /// How long the output of a server that has exited may stay open before it counts as ended: something it
 /// started may have inherited it.
 pub const DRAIN_TIMEOUT: Duration = Duration::from_millis(500);

@@ -38,6 +38,8 @@ pub struct Relay {
     abort: bool,
     /// We were told to end.
     told: bool,
+    /// How the server ends then.
+    hurry: Ladder,
     now: Instant,
 }
 
@@ -64,15 +66,16 @@ enum Phase {
 impl Relay {
     /// Makes the relay of `lumen connect`: its client speaks JSON lines, its server is asked for LUMEN.
     pub fn connect(server: ServerConfig) -> Self {
-        Self::new(Role::Plain, server)
+        Self::new(Role::Plain, Ladder::Quick, server)
     }
 
-    /// Makes the relay of `lumen wrap`: its client may ask for LUMEN, its server speaks JSON lines.
+    /// Makes the relay of `lumen wrap`: its client may ask for LUMEN, its server speaks JSON lines. Who asks for it
+    /// is a hop like us, so this one is quicker when it is told to end.
     pub fn wrap(server: ServerConfig) -> Self {
-        Self::new(Role::Server, server)
+        Self::new(Role::Server, Ladder::Quickest, server)
     }
 
-    fn new(client: Role, server: ServerConfig) -> Self {
+    fn new(client: Role, hurry: Ladder, server: ServerConfig) -> Self {
         let mut server = ServerLeg::new(server, Port::new(1));
         server.start();
         Self {
@@ -86,6 +89,7 @@ impl Relay {
             ready: [Ready::default(); 2],
             abort: false,
             told: false,
+            hurry,
             now: Instant::ZERO,
         }
     }
@@ -98,7 +102,7 @@ impl Relay {
             Phase::Serving | Phase::Grace { .. } | Phase::Stopping => {
                 self.outcome = Outcome::Terminated(None);
                 self.phase = Phase::Stopping;
-                self.server.stop(self.now, Ladder::Quick);
+                self.server.stop(self.now, self.hurry);
             }
             Phase::Lingering { .. } => self.flush(),
             Phase::Flushing { until } => {

@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use crate::limits::{DRAIN_TIMEOUT, STOP_STEP, TERMINATE_STEP};
+use crate::limits::{DRAIN_TIMEOUT, INNER_TERMINATE_STEP, STOP_STEP, TERMINATE_STEP};
 use crate::{Action, Exit, Instant, OpenError, Port, Signal};
 
 /// What stands behind a port that was asked for with [`Action::Spawn`].
@@ -21,6 +21,19 @@ pub enum Ladder {
     Polite,
     /// SIGTERM now, SIGKILL after 1.5 s: we were told to end ourselves, and whoever told us waits 2 s.
     Quick,
+    /// SIGTERM now, SIGKILL after 1 s: we were told to end, perhaps by another hop that is on the quick ladder.
+    Quickest,
+}
+
+impl Ladder {
+    /// Returns how long SIGTERM has, if it is sent at once.
+    const fn terminate_step(self) -> Option<Duration> {
+        match self {
+            Self::Polite => None,
+            Self::Quick => Some(TERMINATE_STEP),
+            Self::Quickest => Some(INNER_TERMINATE_STEP),
+        }
+    }
 }
 
 /// How a generation ended.
@@ -161,15 +174,15 @@ impl Supervisor {
             }
             State::Over | State::Draining { .. } => {}
             State::Stopping { step: Step::InputClosed, .. } | State::Starting | State::Running => {
-                if ladder == Ladder::Quick {
-                    self.climb(now, Step::Terminated, TERMINATE_STEP);
+                if let Some(wait) = ladder.terminate_step() {
+                    self.climb(now, Step::Terminated, wait);
                 } else if !self.is_stopping() {
                     self.climb(now, Step::InputClosed, STOP_STEP);
                 }
             }
             State::Stopping { step, until } => {
-                if ladder == Ladder::Quick && step == Step::Terminated {
-                    self.enter(State::Stopping { step, until: until.min(now + TERMINATE_STEP) });
+                if let (Some(wait), Step::Terminated) = (ladder.terminate_step(), step) {
+                    self.enter(State::Stopping { step, until: until.min(now + wait) });
                 }
             }
         }

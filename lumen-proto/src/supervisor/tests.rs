@@ -84,6 +84,17 @@ fn the_quick_ladder_overtakes_the_polite_one() {
 }
 
 #[test]
+fn the_quickest_ladder_is_over_before_the_quick_one_of_the_hop_before() {
+    let ends = [Ladder::Quickest, Ladder::Quick].map(|ladder| {
+        let mut s = running(Behind::Process);
+        s.stop(T0, ladder);
+        assert_eq!(actions(&mut s), [Action::Signal(P, Signal::Terminate)]);
+        s.poll_timeout()
+    });
+    assert_eq!(ends, [Some(Instant::from_millis(1000)), Some(Instant::from_millis(1500))]);
+}
+
+#[test]
 fn quick_after_sigterm_only_shortens() {
     let mut s = running(Behind::Process);
     s.stop(T0, Ladder::Polite);
