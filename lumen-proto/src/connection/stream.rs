@@ -6,7 +6,6 @@ use core::time::Duration;
 use bytes::BytesMut;
 
 use super::Event;
-use super::codec::Codec;
 use super::heartbeat::Heartbeat;
 use super::reader::{Read, Reader};
 use crate::frame::{self, Flags, Kind};
@@ -82,11 +81,7 @@ pub struct Connection {
     /// Handshakes whose answers have not come: they may carry an echo, or are to carry ours.
     handshakes: VecDeque<IdKey>,
     max_line: usize,
-    /// What the peer said of itself.
-    peer: Hello,
-    codec: Codec,
-    /// The peer knows "exact" and is to be told that we do.
-    exact_due: bool,
+    peer: Caps,
     open: bool,
     finishing: bool,
     finished: bool,
@@ -110,9 +105,7 @@ impl Connection {
             events: VecDeque::new(),
             handshakes: VecDeque::new(),
             max_line: config.max_line,
-            peer: Hello::default(),
-            codec: Codec::default(),
-            exact_due: false,
+            peer: Caps::NONE,
             open: false,
             finishing: false,
             finished: false,
@@ -129,7 +122,7 @@ impl Connection {
 
     /// Takes bytes that arrived.
     pub fn handle_data(&mut self, mut data: &[u8]) {
-        while let Some(read) = self.reader.next(&mut data, &mut self.codec) {
+        while let Some(read) = self.reader.next(&mut data) {
             self.on_read(read);
         }
     }
@@ -233,7 +226,7 @@ impl Connection {
     }
 
     /// Returns what the peer said it can do, in its last probe or in the ACK that was taken.
-    pub const fn peer(&self) -> Hello {
+    pub const fn peer(&self) -> Caps {
         self.peer
     }
 
@@ -247,19 +240,16 @@ impl Connection {
     fn encode_hello(&mut self, out: &mut BytesMut) -> bool {
         match &mut self.part {
             Part::Client(client) => {
-                if client.poll_probe() {
+                let due = client.poll_probe();
+                if due {
                     out.extend_from_slice(OPENING_PROBE);
-                } else if core::mem::take(&mut self.exact_due) {
-                    Hello::OURS.encode_probe(out);
-                } else {
-                    return false;
                 }
-                true
+                due
             }
             Part::Server(server) => {
                 let due = server.poll_ack();
                 if due {
-                    Hello::OURS.encode_ack(self.peer.dialect, out);
+                    Hello::OURS.encode_ack(out);
                 }
                 due
             }
@@ -269,7 +259,7 @@ impl Connection {
 
     fn is_hello_due(&self) -> bool {
         match &self.part {
-            Part::Client(client) => client.is_probe_due() || self.exact_due,
+            Part::Client(client) => client.is_probe_due(),
             Part::Server(server) => server.is_ack_due(),
             Part::Plain => false,
         }
@@ -298,7 +288,7 @@ impl Connection {
     fn encode(&mut self, message: Message, out: &mut BytesMut) -> bool {
         let message = self.offered(message);
         if self.is_lumen() {
-            self.encode_frame(&message, out);
+            frame::encode(kind_of(&message), Flags::NONE, message.bytes(), out);
             return true;
         }
         if message.len() > self.max_line {
@@ -308,18 +298,6 @@ impl Connection {
         }
         message.write_line(&Patches::new(), out);
         true
-    }
-
-    /// Appends the message as a frame: compressed if the peer gets the same document out of that.
-    fn encode_frame(&mut self, message: &Message, out: &mut BytesMut) {
-        let kind = kind_of(message);
-        let compressed = self.peer.profile().and_then(|profile| {
-            let frame = |value: &[u8]| frame::encode(kind, Flags::COMPRESSED, value, out);
-            self.codec.encode(message.bytes(), &profile, frame)
-        });
-        if compressed.is_none() {
-            frame::encode(kind, Flags::NONE, message.bytes(), out);
-        }
     }
 
     /// Returns the message with our offer, if it is a handshake and the server was not asked otherwise. Every
@@ -347,7 +325,7 @@ impl Connection {
             Read::Probe(hello) => match &mut self.part {
                 Part::Server(server) => {
                     server.handle_probe();
-                    self.peer = hello;
+                    self.peer = hello.caps;
                 }
                 _ => self.on_skipped(Kind::PROBE),
             },
@@ -359,9 +337,7 @@ impl Connection {
                 };
                 match ack {
                     Ack::Upgraded => {
-                        self.peer = hello;
-                        // Only the protocol's own two names are in the opening probe.
-                        self.exact_due = hello.caps.contains(Caps::EXACT);
+                        self.peer = hello.caps;
                         self.events.push_back(Event::Upgraded);
                     }
                     Ack::Ignored => self.on_skipped(Kind::PROBE_ACK),

@@ -7,6 +7,8 @@ use crate::support::{INITIALIZE, Session, Way, call, child_server, parsed, ping,
 ways! {
     noise: o_01_noise_connect = Connect, o_01_noise_probing = Probing, o_01_noise_wrap = Wrap,
         o_01_noise_both = Both;
+    first_words: o_01_first_words_connect = Connect, o_01_first_words_probing = Probing,
+        o_01_first_words_wrap = Wrap, o_01_first_words_both = Both;
     noise_that_is_json: o_01_noise_that_is_json_connect = Connect, o_01_noise_that_is_json_wrap = Wrap;
     much_noise: o_01_much_noise_connect = Connect, o_01_much_noise_wrap = Wrap, o_01_much_noise_both = Both;
     stderr_flood: o_06_stderr_flood_connect = Connect, o_06_stderr_flood_wrap = Wrap,
@@ -42,6 +44,22 @@ fn noise_that_is_json(way: Way) {
         assert!(!finished.stderr.is_empty(), "{banner}");
         assert!(!finished.stderr.contains('\u{1b}'), "{}", finished.stderr);
     }
+}
+
+/// After a probe one complaint is swallowed; what a server logs of itself is none.
+fn first_words(way: Way) {
+    let mut session = way.start(&["--write-first", "10"]);
+    session.send(&[ping(1)]);
+    assert_eq!(session.json()["method"], "notifications/message");
+    assert_eq!(session.line(), pong(1));
+    session.close_input();
+    assert_eq!(session.finish().code, Some(0));
+
+    let mut session = way.start(&["--stray-on-probe"]);
+    session.send(&[ping(1)]);
+    assert_eq!(session.line(), pong(1));
+    session.close_input();
+    assert_eq!(session.finish().code, Some(0));
 }
 
 fn much_noise(way: Way) {
