@@ -6,6 +6,7 @@ use core::time::Duration;
 use bytes::BytesMut;
 
 use super::Event;
+use super::codec::Codec;
 use super::heartbeat::Heartbeat;
 use super::reader::{Read, Reader};
 use crate::frame::{self, Flags, Kind};
@@ -81,7 +82,11 @@ pub struct Connection {
     /// Handshakes whose answers have not come: they may carry an echo, or are to carry ours.
     handshakes: VecDeque<IdKey>,
     max_line: usize,
-    peer: Caps,
+    /// What the peer said of itself.
+    peer: Hello,
+    codec: Codec,
+    /// The peer knows "exact" and is to be told that we do.
+    exact_due: bool,
     open: bool,
     finishing: bool,
     finished: bool,
@@ -105,7 +110,9 @@ impl Connection {
             events: VecDeque::new(),
             handshakes: VecDeque::new(),
             max_line: config.max_line,
-            peer: Caps::NONE,
+            peer: Hello::default(),
+            codec: Codec::default(),
+            exact_due: false,
             open: false,
             finishing: false,
             finished: false,
@@ -122,7 +129,7 @@ impl Connection {
 
     /// Takes bytes that arrived.
     pub fn handle_data(&mut self, mut data: &[u8]) {
-        while let Some(read) = self.reader.next(&mut data) {
+        while let Some(read) = self.reader.next(&mut data, &mut self.codec) {
             self.on_read(read);
         }
     }
@@ -226,7 +233,7 @@ impl Connection {
     }
 
     /// Returns what the peer said it can do, in its last probe or in the ACK that was taken.
-    pub const fn peer(&self) -> Caps {
+    pub const fn peer(&self) -> Hello {
         self.peer
     }
 
@@ -240,16 +247,19 @@ impl Connection {
     fn encode_hello(&mut self, out: &mut BytesMut) -> bool {
         match &mut self.part {
             Part::Client(client) => {
-                let due = client.poll_probe();
-                if due {
+                if client.poll_probe() {
                     out.extend_from_slice(OPENING_PROBE);
+                } else if core::mem::take(&mut self.exact_due) {
+                    Hello::OURS.encode_probe(out);
+                } else {
+                    return false;
                 }
-                due
+                true
             }
             Part::Server(server) => {
                 let due = server.poll_ack();
                 if due {
-                    Hello::OURS.encode_ack(out);
+                    Hello::OURS.encode_ack(self.peer.dialect, out);
                 }
                 due
             }
@@ -259,7 +269,7 @@ impl Connection {
 
     fn is_hello_due(&self) -> bool {
         match &self.part {
-            Part::Client(client) => client.is_probe_due(),
+            Part::Client(client) => client.is_probe_due() || self.exact_due,
             Part::Server(server) => server.is_ack_due(),
             Part::Plain => false,
         }
@@ -288,7 +298,7 @@ impl Connection {
     fn encode(&mut self, message: Message, out: &mut BytesMut) -> bool {
         let message = self.offered(message);
         if self.is_lumen() {
-            frame::encode(kind_of(&message), Flags::NONE, message.bytes(), out);
+            self.encode_frame(&message, out);
             return true;
         }
         if message.len() > self.max_line {
@@ -298,6 +308,18 @@ impl Connection {
         }
         message.write_line(&Patches::new(), out);
         true
+    }
+
+    /// Appends the message as a frame: compressed if the peer gets the same document out of that.
+    fn encode_frame(&mut self, message: &Message, out: &mut BytesMut) {
+        let kind = kind_of(message);
+        let compressed = self.peer.profile().and_then(|profile| {
+            let frame = |value: &[u8]| frame::encode(kind, Flags::COMPRESSED, value, out);
+            self.codec.encode(message.bytes(), &profile, frame)
+        });
+        if compressed.is_none() {
+            frame::encode(kind, Flags::NONE, message.bytes(), out);
+        }
     }
 
     /// Returns the message with our offer, if it is a handshake and the server was not asked otherwise. Every
@@ -325,7 +347,7 @@ impl Connection {
             Read::Probe(hello) => match &mut self.part {
                 Part::Server(server) => {
                     server.handle_probe();
-                    self.peer = hello.caps;
+                    self.peer = hello;
                 }
                 _ => self.on_skipped(Kind::PROBE),
             },
@@ -337,7 +359,9 @@ impl Connection {
                 };
                 match ack {
                     Ack::Upgraded => {
-                        self.peer = hello.caps;
+                        self.peer = hello;
+                        // Only the protocol's own two names are in the opening probe.
+                        self.exact_due = hello.caps.contains(Caps::EXACT);
                         self.events.push_back(Event::Upgraded);
                     }
                     Ack::Ignored => self.on_skipped(Kind::PROBE_ACK),
