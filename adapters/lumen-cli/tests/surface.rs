@@ -1,5 +1,7 @@
 //! What the command shows on the outside: streams and exit codes.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::io::Write as _;
 use std::process::{Command, Output, Stdio};
 
