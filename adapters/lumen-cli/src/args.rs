@@ -31,6 +31,10 @@ pub(crate) enum Command {
     Wrap(Wrap),
     /// Show it at work: a small server, asked over JSON-RPC and over LUMEN, bytes and times counted.
     Demo(Demo),
+    /// Turn JSON lines into LUMEN frames, one message at a time.
+    Encode(Encode),
+    /// Turn LUMEN frames into JSON lines, or show every frame.
+    Decode(Decode),
     /// The small server that `demo` starts, on its own stdin and stdout.
     #[command(hide = true)]
     DemoServer,
@@ -50,6 +54,28 @@ Examples:
   lumen connect -- lumen wrap -- npx -y @modelcontextprotocol/server-everything
 
 stdin and stdout carry the protocol; everything for people goes to stderr.";
+
+const ENCODE_EXAMPLES: &str = "\
+Each line must be one JSON-RPC message or batch. Its frame is compressed if the protocol's reference \
+implementation gets the same document out of it; if not (it has a number such as 1.0, an array of more than 1,024, or \
+nests deeper than 32), it carries the text as it is.
+
+Examples:
+  lumen encode < session.jsonl > session.lumen
+  lumen encode session.jsonl | lumen decode --frames
+  echo '{\"a\":[1,2]}' | lumen encode --value | xxd";
+
+const DECODE_EXAMPLES: &str = "\
+Frames that carry no message are passed over. With --frames, each frame is one line of JSON:
+  {\"offset\":0,\"type\":\"REQUEST\",\"flags\":[\"COMPRESSED\"],\"header\":3,\"payload\":18,\"message\":{..}}
+offset, header and payload count bytes; a type without a name is a number such as \"0x11\". Where there is no message \
+it is null, and \"json\" has what the payload says, or \"hex\" its bytes. A frame that is broken, but whose end is known, \
+has a \"problem\" too, and the exit code is 1.
+
+Examples:
+  lumen decode < session.lumen
+  lumen decode --frames capture.lumen | jq .type
+  printf '\\xe6\\x02\\xe4\\x00\\xe5\\x01x' | lumen decode --value";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = format!("{CONNECT_EXAMPLES}\n\n{}", Exit::HELP))]
@@ -99,6 +125,51 @@ pub(crate) struct Demo {
     /// How many times the small tool is called.
     #[arg(long, value_name = "N", default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) calls: u32,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = format!("{ENCODE_EXAMPLES}\n\n{}", Exit::CODEC_HELP))]
+pub(crate) struct Encode {
+    /// Compress also what only receivers that list "exact" keep: 1.0, -0.0, any number of members, depth 128.
+    #[arg(long)]
+    pub(crate) exact: bool,
+
+    /// Compress nothing: every frame carries its text.
+    #[arg(long, conflicts_with_all = ["exact", "value"])]
+    pub(crate) plain: bool,
+
+    /// Write the bytes of one value: the whole input is one JSON document of any kind, and there is no frame.
+    #[arg(long)]
+    pub(crate) value: bool,
+
+    #[command(flatten)]
+    pub(crate) files: Files,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = format!("{DECODE_EXAMPLES}\n\n{}", Exit::CODEC_HELP))]
+pub(crate) struct Decode {
+    /// Print one line for each frame, with its offset, type, flags and lengths.
+    #[arg(long, conflicts_with = "value")]
+    pub(crate) frames: bool,
+
+    /// Read the bytes of one value, and no frame.
+    #[arg(long)]
+    pub(crate) value: bool,
+
+    #[command(flatten)]
+    pub(crate) files: Files,
+}
+
+/// What is read and what is written.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Files {
+    /// The file to read; stdin if it is left out or is -.
+    pub(crate) input: Option<PathBuf>,
+
+    /// The file to write, which is emptied first; stdout if it is left out or is -.
+    #[arg(short, long, value_name = "OUTPUT")]
+    pub(crate) output: Option<PathBuf>,
 }
 
 /// Whether and how a server is asked for LUMEN.

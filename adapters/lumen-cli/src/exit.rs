@@ -7,7 +7,8 @@ use std::process::ExitCode;
 pub(crate) enum Exit {
     /// Everything that was asked for was done, or the other side closed the session in order.
     Ok = 0,
-    /// The session failed: the server ended while it was needed, or answers were still owed at the end.
+    /// The session failed: the server ended while it was needed, or answers were still owed at the end. Of `encode`
+    /// and `decode`: the input is broken, or a file cannot be read or written.
     Failed = 1,
     /// The command line is wrong; nothing was started.
     Usage = 2,
@@ -26,6 +27,13 @@ Exit codes:
   2  wrong command line
   3  the server could not be started
   4  the server never gave its first answer";
+
+    /// The table for the help texts of the commands that start nothing.
+    pub(crate) const CODEC_HELP: &str = "\
+Exit codes:
+  0  done, or nobody reads the output any more
+  1  the input is broken, or a file cannot be read or written; what came before was written
+  2  wrong command line";
 }
 
 impl From<Exit> for ExitCode {

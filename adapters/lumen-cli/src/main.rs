@@ -4,6 +4,7 @@
 //! nothing else may be written to it, not even `--help`.
 
 mod args;
+mod codec;
 mod demo;
 mod exit;
 mod log;
@@ -24,6 +25,8 @@ fn main() -> ExitCode {
         Command::Connect(connect) => relay::connect(connect),
         Command::Wrap(wrap) => relay::wrap(wrap),
         Command::Demo(demo) => demo::run(&demo),
+        Command::Encode(encode) => codec::encode(&encode),
+        Command::Decode(decode) => codec::decode(&decode),
         Command::DemoServer => demo::server::run(),
     };
     exit.into()
