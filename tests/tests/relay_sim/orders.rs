@@ -180,7 +180,7 @@ impl Bench {
         self.asked.iter().rev().nth(back).cloned()
     }
 
-    fn from_server(&mut self, text: &str, framed: bool) {
+    fn server_says(&mut self, text: &str, framed: bool) {
         let Some(server) = self.server() else { return };
         let bytes = if framed {
             [&[u8::try_from(text.len()).expect("short"), 2, 0], text.as_bytes()].concat()
@@ -211,13 +211,13 @@ impl Bench {
             Op::Answer(back, times, framed) => {
                 let Some(id) = self.id(back) else { return };
                 for _ in 0..times {
-                    self.from_server(&format!("{{\"id\":{id},\"result\":1}}"), framed);
+                    self.server_says(&format!("{{\"id\":{id},\"result\":1}}"), framed);
                 }
             }
             Op::AnswerBatch(back) => {
                 let (Some(a), Some(b)) = (self.id(back), self.id(back + 1)) else { return };
                 let one = |id| format!("{{\"id\":{id},\"result\":1}}");
-                self.from_server(&format!("[{},{},{}]", one(&a), one(&b), one(&a)), false);
+                self.server_says(&format!("[{},{},{}]", one(&a), one(&b), one(&a)), false);
             }
             Op::ServerText(text) => {
                 if let Some(server) = self.server() {
