@@ -68,8 +68,11 @@ impl Report {
     }
 
     fn noise(&mut self, port: Port, excerpt: &[u8], lines: u64, bytes: u64) {
+        // Lines that came together are one event; what begins the first burst is quoted however long that is.
+        let is_quoted = self.noise < QUOTED;
         self.noise += lines;
-        if self.noise <= QUOTED {
+        if is_quoted {
+            self.next_noise = QUOTED.max(self.noise * 2);
             let text = String::from_utf8_lossy(excerpt);
             let more = if lines > 1 { format!(" (and {} lines more)", lines - 1) } else { String::new() };
             warn!("the {} printed what is no message: {:?}{more}", self.side(port), text);
@@ -142,5 +145,21 @@ fn how(ended: Ended) -> String {
         Ended::Failed(error) => error.to_string(),
         Ended::Exited(exit) => exit.to_string(),
         Ended::Closed => "its stream closed".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_first_burst_is_quoted_too_and_later_noise_only_counted() {
+        let mut report = Report::new(Port::new(0), String::new());
+        report.noise(Port::new(1), b"x", 1000, 2000);
+        assert_eq!((report.noise, report.next_noise), (1000, 2000));
+        report.noise(Port::new(1), b"x", 999, 2000);
+        assert_eq!((report.noise, report.next_noise), (1999, 2000));
+        report.noise(Port::new(1), b"x", 1, 2000);
+        assert_eq!((report.noise, report.next_noise), (2000, 4000));
     }
 }
