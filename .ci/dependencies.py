@@ -24,6 +24,7 @@ def main():
     with open("deny.toml", "rb") as file:
         rules = tomllib.load(file)
     licences = {name.replace(" WITH ", "-WITH-") for name in rules["licenses"]["allow"]}
+    exceptions = {item["crate"]: set(item["allow"]) for item in rules["licenses"].get("exceptions", [])}
     twice = {skip["crate"].split("@")[0] for skip in rules["bans"].get("skip", [])}
 
     command = ["cargo", "metadata", "--locked", "--all-features", "--format-version", "1"]
@@ -39,7 +40,7 @@ def main():
     for package in packages:
         name = f"{package['name']} {package['version']}"
         versions.setdefault(package["name"], []).append(package["version"])
-        if not allowed(package["license"] or "none", licences):
+        if not allowed(package["license"] or "none", licences | exceptions.get(package["name"], set())):
             problems.append(f"{name}: licence {package['license']}")
     for name, found in versions.items():
         if len(found) > 1 and name not in twice:
