@@ -7,7 +7,7 @@ use std::time::Duration;
 use lumen_proto::Instant;
 use serde_json::Value;
 
-use super::{Cutter, OPENING_PROBE, Piece, line};
+use super::{Cutter, Piece, line};
 use crate::sim::party::{Outbox, Party};
 use crate::sim::wire::{self, PROBE_ACK};
 
@@ -153,7 +153,7 @@ impl Party for JsonClient {
     }
 }
 
-/// A client that sends the opening probe, waits for the ACK, and then speaks frames.
+/// A client that sends a probe without capabilities, waits for the ACK, and then speaks plain frames.
 #[derive(Debug, Default)]
 pub struct LumenClient {
     script: Script,
@@ -204,7 +204,8 @@ impl LumenClient {
 
 impl Party for LumenClient {
     fn on_open(&mut self, _now: Instant, out: &mut Outbox) {
-        out.send(OPENING_PROBE);
+        // It takes plain frames only, so that it needs no codec of its own.
+        out.send(wire::frame(wire::PROBE, 0, b"{\"v\":1,\"caps\":[]}\n"));
     }
 
     fn on_data(&mut self, now: Instant, data: &[u8], out: &mut Outbox) {
