@@ -340,6 +340,10 @@ fn a_big_message_passes_and_a_bigger_one_does_not() {
     assert!(frames.len() < line.len() && kinds(&frames)[0].contains("COMPRESSED"));
     assert!(out(&["decode"], &frames) == line.as_bytes());
 
+    // As a value it is longer than a frame may be.
+    let frames = out(&["encode", "--exact"], with_number(&["1.5"; 7_500_000].join(",")));
+    assert_eq!((frames[0], &frames[5..7]), (0xc0, &[0x03, 0x00][..]), "a notification as text");
+
     let line = with_number(&format!("\"{}\"", "x".repeat(64 * 1024 * 1024)));
     let said = "longer than 67108864 bytes, the most of one message; ";
     assert_eq!(hex(&failed(&["encode"], format!("{PING}\n{line}"), &["line 2: ", said])), PING_FRAME);
@@ -394,6 +398,11 @@ fn streams_that_others_made_non_blocking_are_waited_for() {
         .stdout(OwnedFd::from(stdout))
         .spawn()
         .unwrap();
+    // Between two messages it finds nothing to read, and of many at once no room to write.
+    for _ in 0..100 {
+        to.write_all(format!("{PING}\n").as_bytes()).unwrap();
+        from.read_exact(&mut [0; PING.len() + 3]).unwrap();
+    }
     let lines = format!("{PING}\n").repeat(50_000);
     let writer = thread::spawn(move || to.write_all(lines.as_bytes()).unwrap());
     let mut frames = Vec::new();
