@@ -1,7 +1,8 @@
 //! The command line.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io::Write as _;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -103,8 +104,8 @@ pub(crate) struct Wrap {
 #[derive(Debug, clap::Args)]
 pub(crate) struct Server {
     /// Set a variable in the server's environment, which is otherwise this one's. May be repeated.
-    #[arg(long = "env", value_name = "K=V", value_parser = parse_env)]
-    pub(crate) env: Vec<(OsString, OsString)>,
+    #[arg(long = "env", value_name = "K=V")]
+    env: Vec<OsString>,
 
     /// The directory that the server runs in.
     #[arg(long, value_name = "DIR")]
@@ -202,7 +203,29 @@ impl Connect {
     }
 }
 
+impl Args {
+    /// What clap cannot check without quoting it: the value of a variable may be a secret.
+    fn checked(self) -> Result<Self, Exit> {
+        let env = match &self.command {
+            Command::Connect(connect) => connect.server.env.as_slice(),
+            Command::Wrap(wrap) => wrap.server.env.as_slice(),
+            _ => &[],
+        };
+        if env.iter().all(|text| split_env(text).is_some()) {
+            return Ok(self);
+        }
+        let _ =
+            writeln!(std::io::stderr(), "lumen: --env takes NAME=VALUE; one of them has no name or no `=`");
+        Err(Exit::Usage)
+    }
+}
+
 impl Server {
+    /// Returns the variables to set in the server's environment.
+    pub(crate) fn env(&self) -> impl Iterator<Item = (&OsStr, &OsStr)> {
+        self.env.iter().filter_map(|text| split_env(text))
+    }
+
     pub(crate) fn start_timeout(&self) -> Option<Duration> {
         (self.start_timeout > 0).then(|| Duration::from_secs(self.start_timeout))
     }
@@ -212,7 +235,7 @@ impl Server {
 pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Args, Exit> {
     let args: Vec<OsString> = args.into_iter().collect();
     let error = match Args::try_parse_from(&args) {
-        Ok(args) => return Ok(args),
+        Ok(args) => return args.checked(),
         Err(error) => error,
     };
     let text = error.render();
@@ -232,11 +255,11 @@ fn has_protocol_stdout(args: &[OsString]) -> bool {
     command.is_some_and(|command| command == "connect" || command == "wrap" || command == "demo-server")
 }
 
-fn parse_env(text: &str) -> Result<(OsString, OsString), String> {
-    match text.split_once('=') {
-        Some((name, value)) if !name.is_empty() => Ok((name.into(), value.into())),
-        _ => Err("expected NAME=VALUE".to_owned()),
-    }
+/// Splits NAME=VALUE. The value may be any bytes.
+fn split_env(text: &OsStr) -> Option<(&OsStr, &OsStr)> {
+    let bytes = text.as_bytes();
+    let at = bytes.iter().position(|&byte| byte == b'=').filter(|&at| at > 0)?;
+    Some((OsStr::from_bytes(bytes.get(..at)?), OsStr::from_bytes(bytes.get(at + 1..)?)))
 }
 
 #[cfg(test)]
@@ -260,7 +283,8 @@ mod tests {
                 .unwrap();
         let Command::Connect(connect) = args.command else { panic!() };
         assert_eq!(connect.server.command, ["x y", "", "-v", "$Z"]);
-        assert_eq!(connect.server.env, [("A".into(), "b=c".into()), ("E".into(), "".into())]);
+        let env: Vec<_> = connect.server.env().collect();
+        assert_eq!(env, [(OsStr::new("A"), OsStr::new("b=c")), (OsStr::new("E"), OsStr::new(""))]);
         assert_eq!(Mode::from(connect.negotiate), Mode::Auto);
     }
 

@@ -58,9 +58,10 @@ fn try_run(relay: Relay, server: Server) -> io::Result<Exit> {
 }
 
 fn spec(server: Server) -> CommandSpec {
+    let variables: Vec<_> = server.env().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
     let mut words = server.command.into_iter();
     let mut spec = CommandSpec::new(words.next().unwrap_or_default()).args(words).stderr(Stderr::Inherit);
-    for (name, value) in server.env {
+    for (name, value) in variables {
         spec = spec.env(name, value);
     }
     match server.cwd {
