@@ -6,7 +6,7 @@ use super::codec::Codec;
 use crate::frame::{Assembler, Flags, Growing, Header, Kind, MAX_HEADER_LEN, Payload, Step as FrameStep};
 use crate::jsonrpc::{Lines, Message, Refused, Scan, Scanned, Step as LineStep, Text};
 use crate::negotiate::Hello;
-use crate::{Reason, limits, varint};
+use crate::{Reason, limits, value, varint};
 
 /// One thing read, owned.
 #[derive(Debug)]
@@ -65,7 +65,7 @@ pub(super) struct Reader {
     /// The beginning of a frame header, or of what looked like one.
     head: Head,
     /// Follows the payload of a frame that is too long to keep.
-    scan: Option<Scan>,
+    scan: Option<PayloadScan>,
     max: u64,
     takes_frames: bool,
     /// A probe or an ACK has been seen.
@@ -93,6 +93,38 @@ impl Head {
     fn drop_front(&mut self, count: usize) {
         self.bytes.copy_within(count.min(self.len)..self.len, 0);
         self.len -= count.min(self.len);
+    }
+}
+
+/// Finds the id in a payload of either encoding.
+#[derive(Debug)]
+enum PayloadScan {
+    Text(Scan),
+    Value(value::Scan),
+}
+
+impl PayloadScan {
+    fn new(header: &Header) -> Self {
+        if is_compressed(header) { Self::Value(value::Scan::new()) } else { Self::Text(Scan::new()) }
+    }
+
+    fn push(&mut self, piece: &[u8]) {
+        match self {
+            Self::Text(scan) => scan.push(piece),
+            Self::Value(scan) => scan.push(piece),
+        }
+    }
+
+    fn finish(self, header: &Header) -> Scanned {
+        match self {
+            Self::Text(scan) => scan.finish(),
+            Self::Value(scan) => {
+                // Where a value could not be followed to its end, only the type tells what it was to be.
+                let by_type = header.kind == Kind::REQUEST && !scan.is_complete();
+                let value::Scanned { id, has_method } = scan.finish();
+                Scanned { id, has_method: has_method || by_type }
+            }
+        }
     }
 }
 
@@ -217,12 +249,12 @@ impl Reader {
                 (At::Boundary, from_frame(header, payload, self.max, codec))
             }
             FrameStep::Skipped { header, chunk, end } => {
-                let scan = self.scan.get_or_insert_default();
+                let mut scan = self.scan.take().unwrap_or_else(|| PayloadScan::new(&header));
                 scan.push(chunk.as_slice());
                 if !end {
+                    self.scan = Some(scan);
                     return None;
                 }
-                let scan = self.scan.take().unwrap_or_default();
                 (At::Boundary, oversize_frame(header, self.max, scan))
             }
             FrameStep::Lost(reason) => (At::Lost, Read::Lost(reason)),
@@ -280,7 +312,11 @@ fn from_frame(header: Header, payload: Payload<'_>, max: u64, codec: &mut Codec)
         Kind::HEARTBEAT => Read::Heartbeat(payload.into_bytes()),
         kind if kind.is_message() && is_compressed(&header) => match codec.decode(payload.as_slice(), max) {
             Ok(text) => from_owned(text, true),
-            Err(reason) => refused(&header, reason),
+            Err(reason) => {
+                let mut scan = PayloadScan::new(&header);
+                scan.push(payload.as_slice());
+                unread(reason, scan.finish(&header))
+            }
         },
         kind if kind.is_message() => from_owned(payload.into_bytes(), true),
         kind => Read::Skipped(kind),
@@ -322,20 +358,22 @@ fn rejected(refused: Refused, text: &[u8]) -> Read {
     Read::Rejected { reason: refused.reason, id, has_method: refused.has_method }
 }
 
-fn oversize_frame(header: Header, max: u64, scan: Scan) -> Read {
+fn oversize_frame(header: Header, max: u64, scan: PayloadScan) -> Read {
     if let Some(reason) = objection(&header) {
         return refused(&header, reason);
     }
-    if !header.kind.is_message() {
-        Read::Skipped(header.kind)
-    } else if is_compressed(&header) {
-        // The scan reads text.
-        refused(&header, Reason::TooLong { len: header.len, max })
+    if header.kind.is_message() {
+        oversize(header.len, max, scan.finish(&header))
     } else {
-        oversize(header.len, max, scan.finish())
+        Read::Skipped(header.kind)
     }
 }
 
 fn oversize(len: u64, max: u64, scanned: Scanned) -> Read {
-    Read::Rejected { reason: Reason::TooLong { len, max }, id: scanned.id, has_method: scanned.has_method }
+    unread(Reason::TooLong { len, max }, scanned)
+}
+
+/// A message of which nothing is left but what a scan has found.
+fn unread(reason: Reason, scanned: Scanned) -> Read {
+    Read::Rejected { reason, id: scanned.id, has_method: scanned.has_method }
 }

@@ -9,6 +9,7 @@ use crate::frame::{self, Flags, Kind};
 use crate::jsonrpc::Message;
 use crate::negotiate::Mode;
 use crate::negotiate::hello::OPENING_PROBE;
+use crate::value::transcode::Transcoder;
 use crate::{Instant, Reason, Transmit, limits};
 
 const ACK: &[u8] = b"\x12\x10\x00{\"v\":1,\"caps\":[]}\n";
@@ -246,6 +247,95 @@ fn what_is_too_long_is_answered_by_its_id_in_lines_and_frames() {
         assert_eq!(
             events(&mut s),
             [too_long.clone(), too_long, skipped, Event::Upgraded, Event::Message(message(PING))]
+        );
+    }
+}
+
+/// The value that `text` stands for.
+fn value_of(text: &str) -> Vec<u8> {
+    let mut out = Vec::new();
+    Transcoder::new().encode(text.as_bytes(), &mut out).unwrap();
+    out
+}
+
+fn frame_bytes_into(bytes: &mut Vec<u8>, kind: Kind, flags: Flags, payload: &[u8]) {
+    let mut out = BytesMut::new();
+    frame::encode(kind, flags, payload, &mut out);
+    bytes.extend_from_slice(&out);
+}
+
+#[test]
+fn what_is_too_long_is_answered_by_its_id_in_compressed_frames_too() {
+    let mut config = Config::new(Role::Server);
+    config.max_message = 100;
+    let fill = "y".repeat(200);
+    let params = format!(r#""params":{{"id":5,"method":"m","x":"{fill}"}}"#);
+    let mut bytes = OPENING_PROBE.to_vec();
+    let mut expected = Vec::new();
+    for (kind, text, id, has_method) in [
+        (Kind::REQUEST, format!(r#"{{{params},"id":"7\u0001","method":"m"}}"#), Some(r#""7\u0001""#), true),
+        (Kind::REQUEST, format!(r#"{{"id":-7,{params},"method":"m"}}"#), Some("-7"), true),
+        (Kind::NOTIFY, format!(r#"{{"method":"m",{params}}}"#), None, true),
+        (Kind::RESPONSE, format!(r#"{{"id":1.5,"result":"{fill}"}}"#), Some("1.5"), false),
+        // The content counts, not the type.
+        (Kind::REQUEST, format!(r#"{{"id":2,"result":"{fill}"}}"#), Some("2"), false),
+        (Kind::RESPONSE, format!(r#"{{"id":3,"method":"{fill}"}}"#), Some("3"), true),
+    ] {
+        for (flags, payload) in
+            [(Flags::NONE, text.clone().into_bytes()), (Flags::COMPRESSED, value_of(&text))]
+        {
+            frame_bytes_into(&mut bytes, kind, flags, &payload);
+            expected.push(Event::Rejected {
+                reason: Reason::TooLong { len: payload.len() as u64, max: 100 },
+                id: id.map(|id| id.as_bytes().into()),
+                has_method,
+            });
+        }
+    }
+    frame_into(&mut bytes, Kind::REQUEST, 0, PING);
+    expected.extend([Event::Upgraded, Event::Message(message(PING))]);
+    for chunk in [1, 7, bytes.len()] {
+        let mut s = Connection::new(config);
+        s.handle_opened(Instant::ZERO);
+        cut(&mut s, &bytes, chunk);
+        assert_eq!(events(&mut s), expected, "in pieces of {chunk}");
+    }
+}
+
+#[test]
+fn values_that_cannot_be_read_are_answered_by_their_id() {
+    let mut config = Config::new(Role::Server);
+    config.max_message = 100;
+    let mut bytes = OPENING_PROBE.to_vec();
+    // As text it is longer than it is here: too long.
+    let expanding = format!(r#"{{"id":4,"method":"m","params":[{}"code"]}}"#, r#""code","#.repeat(30));
+    frame_bytes_into(&mut bytes, Kind::REQUEST, Flags::COMPRESSED, &value_of(&expanding));
+    // `{"id":6,"x":` and no value. With a method, without one but so it says, and an answer.
+    for (kind, payload) in [
+        (Kind::NOTIFY, &b"\xe7\x03\x04\xe3\x0c\x0a\xe5\x01m\xff\x01x\xdf"[..]),
+        (Kind::REQUEST, b"\xe7\x03\x04\xe3\x0c\xff\x01x\xdf"),
+        (Kind::RESPONSE, b"\xe7\x03\x04\xe3\x0c\xff\x01x\xdf"),
+    ] {
+        frame_bytes_into(&mut bytes, kind, Flags::COMPRESSED, payload);
+    }
+    let rejected = |reason, id: &'static str, has_method| Event::Rejected {
+        reason,
+        id: Some(id.as_bytes().into()),
+        has_method,
+    };
+    for chunk in [1, 7, bytes.len()] {
+        let mut s = Connection::new(config);
+        s.handle_opened(Instant::ZERO);
+        cut(&mut s, &bytes, chunk);
+        assert_eq!(
+            events(&mut s),
+            [
+                rejected(Reason::TooLong { len: 101, max: 100 }, "4", true),
+                rejected(Reason::NotValue { at: 12 }, "6", true),
+                rejected(Reason::NotValue { at: 8 }, "6", true),
+                rejected(Reason::NotValue { at: 8 }, "6", false),
+            ],
+            "in pieces of {chunk}"
         );
     }
 }
