@@ -42,7 +42,7 @@ pub struct Scan {
     keeps: bool,
     /// A key's text, or the bytes of the id.
     token: Vec<u8>,
-    /// Whether the value that comes next is the id.
+    /// Whether the last key was that of the id.
     is_id: bool,
     has_id: bool,
     found: Scanned,
@@ -176,7 +176,7 @@ impl Scan {
     /// Takes what stands before the rest of a value; `bytes` are those of the head.
     fn on_value_head(&mut self, head: &Head, bytes: &[u8]) {
         // The first id counts, as it does in text.
-        let is_id = core::mem::take(&mut self.is_id) && !self.has_id;
+        let is_id = self.is_id && !self.has_id;
         self.has_id |= is_id;
         if is_id {
             self.token.clear();

@@ -105,8 +105,6 @@ fn assert_id(found: Option<&Bytes>, members: &Members) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(1000))]
-
     #[test]
     fn a_scan_finds_what_a_deserializer_finds(members in any_members(), cuts in any_cuts(), feed: bool) {
         let mut bytes = object(&members);
