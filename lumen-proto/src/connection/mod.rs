@@ -4,10 +4,12 @@
 mod codec;
 mod event;
 mod heartbeat;
+mod kind;
 mod reader;
 mod stream;
 #[cfg(test)]
 mod tests;
 
 pub use event::Event;
+pub use kind::frame_kind;
 pub use stream::{Config, Connection, Role};

@@ -8,9 +8,10 @@ use bytes::BytesMut;
 use super::Event;
 use super::codec::Codec;
 use super::heartbeat::Heartbeat;
+use super::kind::frame_kind;
 use super::reader::{Read, Reader};
 use crate::frame::{self, Flags, Kind};
-use crate::jsonrpc::{self, IdKey, Message, Patches, batch, find};
+use crate::jsonrpc::{self, IdKey, Message, Patches, find};
 use crate::negotiate::hello::OPENING_PROBE;
 use crate::negotiate::{Ack, Caps, Client, Hello, Mode, Server, offer};
 use crate::{Instant, Reason, Transmit, limits};
@@ -312,7 +313,7 @@ impl Connection {
 
     /// Appends the message as a frame: compressed if the peer gets the same document out of that.
     fn encode_frame(&mut self, message: &Message, out: &mut BytesMut) {
-        let kind = kind_of(message);
+        let kind = frame_kind(message.bytes(), message.kind());
         let compressed = self.peer.profile().and_then(|profile| {
             let frame = |value: &[u8]| frame::encode(kind, Flags::COMPRESSED, value, out);
             self.codec.encode(message.bytes(), &profile, frame)
@@ -464,22 +465,5 @@ fn is_stray(message: &Message) -> bool {
                 && level.is_some_and(|level| level.of(message.bytes()) == b"\"error\"")
         }
         _ => false,
-    }
-}
-
-/// Returns the frame type that a message travels as. A batch is a request if one of its elements is.
-fn kind_of(message: &Message) -> Kind {
-    let kind = match message.kind() {
-        jsonrpc::Kind::Batch => {
-            let mut kinds = batch(message.bytes()).map(|element| element.kind);
-            let first = kinds.next().unwrap_or(jsonrpc::Kind::Notification);
-            if kinds.any(|kind| kind == jsonrpc::Kind::Request) { jsonrpc::Kind::Request } else { first }
-        }
-        kind => kind,
-    };
-    match kind {
-        jsonrpc::Kind::Request | jsonrpc::Kind::Batch => Kind::REQUEST,
-        jsonrpc::Kind::Response => Kind::RESPONSE,
-        jsonrpc::Kind::Notification => Kind::NOTIFY,
     }
 }

@@ -1,8 +1,9 @@
 //! JSON text to frames, or to one value.
 
 use lumen_proto::Reason;
+use lumen_proto::connection::frame_kind;
 use lumen_proto::frame::{Flags, Header, Kind, MAX_HEADER_LEN};
-use lumen_proto::jsonrpc::{self, Envelope, Lines, Step, batch};
+use lumen_proto::jsonrpc::{Envelope, Lines, Step};
 use lumen_proto::limits::{MAX_MESSAGE, MAX_VALUE_DEPTH};
 use lumen_proto::value::transcode::Transcoder;
 use lumen_proto::value::{Needs, Profile};
@@ -45,7 +46,7 @@ impl Encoder {
                 None => return Ok(()),
                 Some(Step::Line(text)) => match Envelope::parse(text.as_slice()) {
                     Ok(envelope) => {
-                        self.put(text.as_slice(), kind_of(text.as_slice(), envelope.kind), sink)?;
+                        self.put(text.as_slice(), frame_kind(text.as_slice(), envelope.kind), sink)?;
                         continue;
                     }
                     Err(refused) => refused.reason.to_string(),
@@ -83,23 +84,6 @@ impl Encoder {
         sink.put(payload)?;
         reuse(&mut self.payload);
         Ok(())
-    }
-}
-
-/// Returns the frame type for a message. A batch is a request if one of its elements is.
-fn kind_of(text: &[u8], kind: jsonrpc::Kind) -> Kind {
-    let shape = match kind {
-        jsonrpc::Kind::Batch => {
-            let mut kinds = batch(text).map(|element| element.kind);
-            let first = kinds.next().unwrap_or(jsonrpc::Kind::Notification);
-            if kinds.any(|kind| kind == jsonrpc::Kind::Request) { jsonrpc::Kind::Request } else { first }
-        }
-        kind => kind,
-    };
-    match shape {
-        jsonrpc::Kind::Request | jsonrpc::Kind::Batch => Kind::REQUEST,
-        jsonrpc::Kind::Response => Kind::RESPONSE,
-        jsonrpc::Kind::Notification => Kind::NOTIFY,
     }
 }
 
