@@ -32,7 +32,7 @@ def main(roots):
         print("|---|" + "---:|" * len(MESSAGES))
         for way in sorted(ways, key=lambda way: (way != first, way)):
             ratios = [measured[group, first] / measured[group, way] for group in groups]
-            print(f"| {way} | " + " | ".join(f"{ratio:.3g}" for ratio in ratios) + " |")
+            print(f"| {way} | " + " | ".join(f"{ratio:.{0 if ratio >= 10 else 1}f}" for ratio in ratios) + " |")
 
 
 target = os.environ.get("CARGO_TARGET_DIR", pathlib.Path(__file__).parent.parent / "target")
