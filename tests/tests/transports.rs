@@ -115,7 +115,8 @@ fn a_client_that_only_sends_is_told_to_read(runtime: Runtime, via: Via) {
             Err(Error::Unread(back)) => {
                 was_told = true;
                 assert_eq!(back, request(sent, "echo", &params));
-                assert!(!client.flush());
+                // The system may have taken more meanwhile, or not: what counts is that it comes back.
+                let _ = client.flush();
                 assert_eq!(client.recv().unwrap().id(), Some(received.to_string().as_bytes()));
                 received += 1;
             }
