@@ -16,7 +16,7 @@ use crate::exit::Exit;
 #[derive(Debug, Parser)]
 #[command(name = "lumen", version, after_help = Exit::HELP)]
 pub(crate) struct Args {
-    /// Say more on stderr: -v notable events, -vv all, -vvv with internals. RUST_LOG goes before it.
+    /// Say more on stderr: -v notable events, -vv all. RUST_LOG decides alone if it is set.
     #[arg(short, long, action = ArgAction::Count, global = true)]
     pub(crate) verbose: u8,
 
@@ -111,7 +111,8 @@ pub(crate) struct Server {
     #[arg(long, value_name = "DIR")]
     pub(crate) cwd: Option<PathBuf>,
 
-    /// How long the server may leave the first request unanswered; 0 is for ever.
+    /// How long the server may leave the first request unanswered; 0 is for ever. One that was probed is first
+    /// given as long, but at most 20 s, and then started once more without a probe.
     #[arg(long, value_name = "S", default_value_t = 120)]
     start_timeout: u64,
 
@@ -123,7 +124,7 @@ pub(crate) struct Server {
 #[derive(Debug, clap::Args)]
 #[command(after_help = Exit::HELP)]
 pub(crate) struct Demo {
-    /// How many times the small tool is called.
+    /// How many times the small tool is called; other requests are not made more often than that.
     #[arg(long, value_name = "N", default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) calls: u32,
 }
@@ -241,12 +242,25 @@ pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Args, Ex
     let text = error.render();
     let is_help = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
     if is_help && !has_protocol_stdout(&args) {
-        // A reader that went away is no failure of ours.
-        let _ = write!(std::io::stdout(), "{text}");
-        return Err(Exit::Ok);
+        return Err(print(&text.to_string()));
     }
     let _ = write!(std::io::stderr(), "{text}");
     Err(if is_help { Exit::Ok } else { Exit::Usage })
+}
+
+/// Writes data to stdout. A reader that went away is no failure of ours; anything else is.
+pub(crate) fn print(text: &str) -> Exit {
+    let mut stdout = std::io::stdout();
+    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            let _ = writeln!(
+                std::io::stderr(),
+                "lumen: cannot write to stdout: {error}; is there room where it goes?"
+            );
+            Exit::Failed
+        }
+        _ => Exit::Ok,
+    }
 }
 
 /// Returns whether the command named on this line has a stdout that carries the protocol.

@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 
 use lumen_os::{CommandSpec, Stderr, Target};
-use lumen_proto::endpoint::{Relay, ServerConfig};
+use lumen_proto::endpoint::{Event, Outcome, Relay, ServerConfig};
 use lumen_proto::negotiate::Mode;
 use lumen_proto::supervisor::Behind;
 use lumen_std::{Loop, Stream};
@@ -51,10 +51,20 @@ fn try_run(relay: Relay, server: Server) -> io::Result<Exit> {
             relay.with(|relay| relay.terminate(now));
         }
         while let Some(event) = relay.poll_event() {
+            if let (Event::Finished(Outcome::NotStarted(_)), Some(why)) = (&event, relay.open_error()) {
+                report.not_started(why);
+            }
             exit = report.event(&event).or(exit);
         }
         exit.filter(|_| relay.is_settled())
-    })
+    })?;
+    match relay.write_error() {
+        Some(kind) if exit == Some(Exit::Ok) => {
+            say(&format!("cannot write to stdout: {kind}; is there room where it goes?"));
+            Ok(Exit::Failed)
+        }
+        _ => Ok(exit.unwrap_or(Exit::Failed)),
+    }
 }
 
 fn spec(server: Server) -> CommandSpec {

@@ -17,13 +17,20 @@ pub(crate) struct Report {
     client: Port,
     /// The server's command, as people wrote it.
     command: String,
+    /// Why the server could not be started, in words.
+    why: Option<String>,
     noise: u64,
     next_noise: u64,
 }
 
 impl Report {
     pub(crate) fn new(client: Port, command: String) -> Self {
-        Self { client, command, noise: 0, next_noise: QUOTED }
+        Self { client, command, why: None, noise: 0, next_noise: QUOTED }
+    }
+
+    /// Takes the words for why the server could not be started.
+    pub(crate) fn not_started(&mut self, why: &str) {
+        self.why = Some(why.to_owned());
     }
 
     /// Reports one event; the last one gives the exit code.
@@ -96,14 +103,15 @@ impl Report {
                 Exit::Ok
             }
             Outcome::NotStarted(error) => {
+                let why = self.why.clone().unwrap_or_else(|| error.to_string());
                 let advice = match error.kind {
                     OpenErrorKind::NotFound => {
-                        "is it installed, and on this PATH? a full path avoids the question"
+                        "is it there, and on this PATH? a full path avoids the question"
                     }
-                    OpenErrorKind::PermissionDenied => "is it executable by this user?",
+                    OpenErrorKind::PermissionDenied => "is it a program, and executable by this user?",
                     _ => "try the command by itself",
                 };
-                say(&format!("cannot start {}: {error}; {advice}", self.command));
+                say(&format!("cannot start {}: {why}; {advice}", self.command));
                 Exit::NotStarted
             }
             Outcome::ServerGone(ended) => {

@@ -129,3 +129,39 @@ fn the_demo_ends_with_its_table() {
     let table = text(&output.stdout);
     assert!(table.contains("JSON") && table.contains("LUMEN"), "{table}");
 }
+
+#[test]
+fn the_value_of_a_variable_is_never_quoted() {
+    let output = lumen(&["connect", "--env", "=a-secret", "--", "cat"]);
+    assert_eq!(output.status.code(), Some(2));
+    let said = text(&output.stderr);
+    assert!(said.contains("--env takes NAME=VALUE") && !said.contains("secret"), "{said}");
+}
+
+#[test]
+fn a_start_that_fails_is_told_in_words() {
+    let output = lumen(&["connect", "--cwd", "/no/such/place", "--", "cat"]);
+    assert_eq!(output.status.code(), Some(3));
+    assert!(text(&output.stderr).contains("working directory"), "{}", text(&output.stderr));
+}
+
+/// A full disk is not a reader that has gone.
+#[test]
+fn output_that_cannot_be_written_is_a_failure() {
+    let full = || std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    for args in [
+        &["--help"][..],
+        &["demo", "--calls", "1"],
+        &["connect", "--negotiate", "off", "--", LUMEN, "demo-server"],
+    ] {
+        let mut command = Command::new(LUMEN);
+        command.args(args).stdin(Stdio::piped()).stdout(full()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        let _ = stdin.write_all(REQUESTS.as_bytes());
+        let output = child.wait_with_output().unwrap();
+        drop(stdin);
+        assert_eq!(output.status.code(), Some(1), "{args:?}: {}", text(&output.stderr));
+        assert!(text(&output.stderr).contains("cannot write to stdout"), "{}", text(&output.stderr));
+    }
+}

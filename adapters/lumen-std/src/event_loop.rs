@@ -43,6 +43,7 @@ pub struct Loop<M: Machine> {
     /// One event that had to be taken to see whether there was one.
     event: Option<M::Event>,
     open_error: Option<String>,
+    write_error: Option<io::ErrorKind>,
     watched: Option<OwnedFd>,
     woken: bool,
     buf: Box<[u8]>,
@@ -93,6 +94,7 @@ impl<M: Machine> Loop<M> {
             ended: VecDeque::new(),
             event: None,
             open_error: None,
+            write_error: None,
             watched: None,
             woken: false,
             buf: vec![0; READ_CHUNK].into_boxed_slice(),
@@ -264,6 +266,12 @@ impl<M: Machine> Loop<M> {
         Ok(())
     }
 
+    /// Returns why the first write failed that failed for another reason than that its reader had gone: a full
+    /// disk, say. The machine only knows that nothing more can be delivered.
+    pub fn write_error(&self) -> Option<io::ErrorKind> {
+        self.write_error
+    }
+
     fn ended(&self, port: Port) -> Option<&Ended> {
         self.ended.iter().find_map(|(ended, what)| (*ended == port).then_some(what))
     }
@@ -365,7 +373,12 @@ impl<M: Machine> Loop<M> {
                 entry.is_writing = true;
                 return;
             }
-            Err(_) => Outcome::Failed,
+            Err(error) => {
+                if !is_gone(error.kind()) {
+                    self.write_error.get_or_insert(error.kind());
+                }
+                Outcome::Failed
+            }
             Ok(len) => Outcome::Ok(len),
         };
         entry.is_writing = false;
@@ -500,6 +513,11 @@ impl Entry {
             is_writing: false,
         }
     }
+}
+
+fn is_gone(kind: io::ErrorKind) -> bool {
+    use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset};
+    matches!(kind, BrokenPipe | ConnectionAborted | ConnectionReset)
 }
 
 fn connected(result: Result<OwnedFd, ConnectError>) -> Result<Entry, (OpenError, String)> {

@@ -32,9 +32,13 @@ mod stream;
 mod transport;
 
 pub use event_loop::{Loop, MAX_ENDED};
+pub use lumen_driver::Counters;
 pub use lumen_driver::session::{Closed, Error};
+pub use lumen_os::StderrTail;
 pub use lumen_os::{CommandSpec, Stderr, Target};
 pub use lumen_proto::endpoint::{Event, Outcome, ServerConfig};
-pub use lumen_proto::jsonrpc::Message;
+pub use lumen_proto::jsonrpc::{Message, Refused};
+pub use lumen_proto::negotiate::Mode;
+pub use lumen_proto::supervisor::Behind;
 pub use stream::Stream;
 pub use transport::{Client, Server};

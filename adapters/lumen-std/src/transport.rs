@@ -36,7 +36,9 @@ pub struct Server {
 impl Client {
     /// Starts a server and asks it for LUMEN; if it has none, the session is plain JSON-RPC.
     ///
-    /// That it cannot be started is told by how the session ends.
+    /// The question holds the first messages back for up to half a second, and a server that ends or goes deaf over
+    /// it is started a second time without; [`connect`](Self::connect) with another [`Mode`](crate::Mode) avoids
+    /// both. That it cannot be started is told by how the session ends, and each request is answered by an error.
     pub fn spawn(spec: CommandSpec) -> Self {
         Self::connect(Target::Command(spec), ServerConfig::new(Behind::Process, Mode::Auto))
     }
@@ -112,7 +114,7 @@ macro_rules! session {
                 }
             }
 
-            /// Receives the next message. `None` means that no more will come: the session has ended, or the client
+            /// Receives the next message, however long that takes. `None` means that no more will come: the session has ended, or the client
             /// has closed its input. Also if the system is out of memory, which [`close`](Self::close) then meets too.
             pub fn recv(&mut self) -> Option<Message> {
                 while !self.session.is_over() {

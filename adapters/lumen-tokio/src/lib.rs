@@ -35,10 +35,14 @@ mod transport;
 mod world;
 
 pub use driver::Driver;
+pub use lumen_driver::Counters;
 pub use lumen_driver::session::{Closed, Error};
+pub use lumen_os::StderrTail;
 pub use lumen_os::{CommandSpec, Stderr, Target};
 pub use lumen_proto::endpoint::{Event, Outcome, ServerConfig};
-pub use lumen_proto::jsonrpc::Message;
+pub use lumen_proto::jsonrpc::{Message, Refused};
+pub use lumen_proto::negotiate::Mode;
+pub use lumen_proto::supervisor::Behind;
 pub use stream::Stream;
 pub use transport::{Client, Server};
 pub use world::MAX_ENDED;

@@ -35,7 +35,9 @@ pub struct Server {
 impl Client {
     /// Starts a server and asks it for LUMEN; if it has none, the session is plain JSON-RPC.
     ///
-    /// That it cannot be started is told by how the session ends.
+    /// The question holds the first messages back for up to half a second, and a server that ends or goes deaf over
+    /// it is started a second time without; [`connect`](Self::connect) with another [`Mode`](crate::Mode) avoids
+    /// both. That it cannot be started is told by how the session ends, and each request is answered by an error.
     pub fn spawn(spec: CommandSpec) -> Self {
         Self::connect(Target::Command(spec), ServerConfig::new(Behind::Process, Mode::Auto))
     }

@@ -21,7 +21,8 @@ pub struct ServerConfig {
     pub mode: Mode,
     /// How long an opening probe holds messages back.
     pub probe_timeout: Duration,
-    /// How long the first request may stay unanswered after a probe before it is started again without.
+    /// How long the first request may stay unanswered after a probe before it is started again without; not
+    /// longer than `start_timeout`.
     pub probed_answer_timeout: Duration,
     /// How long the first request may stay unanswered otherwise; `None` is for ever.
     pub start_timeout: Option<Duration>,
@@ -300,7 +301,9 @@ impl ServerLeg {
                 *bytes += message.len();
                 kept.push_back(message.clone());
                 if is_request && due.is_none() {
-                    *due = Some(now + self.config.probed_answer_timeout);
+                    let patience = self.config.probed_answer_timeout;
+                    *due =
+                        Some(now + self.config.start_timeout.map_or(patience, |start| start.min(patience)));
                 } else if due.is_none() && *bytes >= limits::MAX_KEPT {
                     // No answer will make room, for nothing was asked.
                     self.first = First::Awaited { due: None };

@@ -455,3 +455,22 @@ fn a_close_is_not_taken_for_a_server_that_never_answers() {
     let closed = Outcome::Closed(Some(Ended::Exited(Exit::Code(0))));
     assert_eq!(events(&mut p).last(), Some(&Event::Finished(closed)));
 }
+
+#[test]
+fn a_start_timeout_that_is_shorter_than_the_patience_after_a_probe_counts_there_too() {
+    let config =
+        ServerConfig::new(Behind::Process, Mode::Auto).with_start_timeout(Some(Duration::from_secs(2)));
+    let mut r = Relay::connect(config);
+    let (client, server) = (r.client_port(), r.server_port());
+    r.handle_input(T0, Input::Opened(client));
+    r.handle_input(T0, Input::Opened(server));
+    data(&mut r, client, "{\"id\":1,\"method\":\"m\"}\n");
+    let mut times = Vec::new();
+    while let Some(due) = r.poll_timeout().filter(|due| *due <= Instant::from_millis(2000)) {
+        times.push(due);
+        r.handle_timeout(due);
+    }
+    // The probe, then the first start: its input is closed, and 2 s later SIGTERM is due.
+    assert_eq!(times, [Instant::from_millis(500), Instant::from_millis(2000)]);
+    assert_eq!(r.poll_timeout(), Some(Instant::from_millis(4000)));
+}

@@ -1,5 +1,7 @@
 //! What a JSON-RPC text is, found in one pass over its bytes.
 
+use core::fmt;
+
 use super::cursor::Cursor;
 use super::{IdKey, Span, id, text, utf8};
 use crate::Reason;
@@ -52,6 +54,14 @@ pub struct Refused {
     /// answering an answer.
     pub has_method: bool,
 }
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.reason.fmt(f)
+    }
+}
+
+impl core::error::Error for Refused {}
 
 impl Envelope {
     /// Checks the whole of `text`: UTF-8, grammar, depth, and that it is a JSON-RPC message or a batch of them.

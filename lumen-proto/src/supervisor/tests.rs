@@ -1,3 +1,5 @@
+//! The states of a child, by hand.
+
 use core::time::Duration;
 use std::vec::Vec;
 

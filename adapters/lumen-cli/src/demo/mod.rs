@@ -5,11 +5,9 @@ mod client;
 pub(crate) mod server;
 mod table;
 
-use std::io::Write as _;
-
 use lumen_proto::negotiate::Mode;
 
-use crate::args::Demo;
+use crate::args::{Demo, print};
 use crate::exit::Exit;
 use crate::report::say;
 
@@ -25,7 +23,5 @@ pub(crate) fn run(demo: &Demo) -> Exit {
             }
         }
     }
-    // A reader that went away is no failure of ours.
-    let _ = std::io::stdout().write_all(table::render(&rows).as_bytes());
-    Exit::Ok
+    print(&table::render(&rows))
 }

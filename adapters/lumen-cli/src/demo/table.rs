@@ -36,7 +36,8 @@ pub(crate) fn render(carriers: &[(&str, Vec<Measured>)]) -> String {
     }
     out.push_str(
         "\nThe bytes of negotiating are with the first request. LUMEN shortens keys, numbers and common words; text\n\
-         stays text, so a result that is one long string is not shorter.\n",
+         stays text, so a result that is one long string is not shorter. Round trips are mostly the time it takes to wake\n\
+         three processes, whatever they say.\n",
     );
     out
 }

@@ -1,3 +1,5 @@
+//! Values into Rust types.
+
 use std::collections::BTreeMap;
 use std::string::{String, ToString};
 use std::vec::Vec;

@@ -1,3 +1,5 @@
+//! Numbers: exact or not.
+
 use std::string::String;
 
 use proptest::prelude::*;

@@ -1,3 +1,5 @@
+//! Rust types into values.
+
 use std::collections::BTreeMap;
 use std::string::{String, ToString};
 use std::vec;

@@ -1,3 +1,5 @@
+//! The validating walk.
+
 use std::string::ToString;
 use std::vec;
 use std::vec::Vec;

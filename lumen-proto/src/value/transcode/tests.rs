@@ -1,3 +1,5 @@
+//! JSON text to values and back.
+
 use std::string::{String, ToString};
 use std::vec;
 
