@@ -46,6 +46,8 @@ impl Codec {
         self.scratch.clear();
         let most = usize::try_from(max).unwrap_or(usize::MAX);
         let result = match self.transcoder.decode_within(value, None, most, &mut self.scratch) {
+            // What would be given back anyway is handed over instead.
+            Ok(_) if self.scratch.len() > MAX_KEPT => Ok(Bytes::from(core::mem::take(&mut self.scratch))),
             Ok(_) => Ok(Bytes::copy_from_slice(&self.scratch)),
             // How long the text would have been is not known, only that it is longer.
             Err(Invalid { problem: Problem::TooLong, .. }) => Err(Reason::TooLong { len: max + 1, max }),

@@ -34,12 +34,6 @@ impl Caps {
         Self(self.0 | other.0)
     }
 
-    /// Returns what both sets hold: what two sides that listed them may use.
-    #[must_use]
-    pub const fn intersection(self, other: Self) -> Self {
-        Self(self.0 & other.0)
-    }
-
     /// Returns whether all of `other` is in this set.
     pub const fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
