@@ -5,7 +5,8 @@
 # in the code, and the compiler's pass for them can be named by hand. What it leaves out is the address sanitizer (there
 # is no unsafe code in lumen-proto for it to look at). The target triple is given so that the flags reach only what is
 # fuzzed, no build script. A crash is kept in tests/fuzz/artifacts/TARGET/, what was learnt in tests/fuzz/corpus/TARGET/;
-# both are read again by the next run.
+# both are read again by the next run. LUMEN_FUZZ_SEED=N makes a run start with the same inputs each time; without it
+# every run goes its own way.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../tests/fuzz"
 seconds=$1
@@ -26,7 +27,7 @@ for name in "$@"; do
     mkdir -p "corpus/$name" "artifacts/$name"
     log=$target/$name.log
     if ! "$target/$host/release/$name" "corpus/$name" "artifacts/$name" -artifact_prefix="artifacts/$name/" \
-        -max_total_time="$seconds" -timeout=10 -rss_limit_mb=1024 -max_len=16384 -print_final_stats=1 >"$log" 2>&1; then
+        -seed="${LUMEN_FUZZ_SEED:-0}" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=1024 -max_len=16384 -print_final_stats=1 >"$log" 2>&1; then
         tail -60 "$log"
         exit 1
     fi

@@ -30,7 +30,9 @@ fuzz_target!(|data: &[u8]| {
     if let Ok(needs) = transcoder.decode(data, None, &mut text) {
         let mut bytes = Vec::new();
         assert_eq!(transcoder.encode(&text, &mut bytes), Ok(needs));
-        assert!(bytes.len() <= data.len());
+        // Not always shorter: 64 to 127 takes two bytes as a LEB128 length, which is legal to receive, and three in the
+        // form we write. Whatever has such a length or count has at least that many bytes behind it.
+        assert!(bytes.len() <= data.len() + data.len() / 64);
         let mut again = Vec::new();
         assert_eq!(transcoder.decode(&bytes, None, &mut again), Ok(needs));
         assert_eq!(again, text);
