@@ -86,6 +86,21 @@ pub enum Reason {
     NoAnswer,
     /// The client closed its input, so it cannot answer any more.
     ClientGone,
+    /// A request with this id is still in flight from the same client.
+    IdInUse,
+    /// The server is down and will be started again.
+    Down {
+        /// When to try again, in milliseconds from now.
+        retry_after_ms: u64,
+    },
+    /// We are about to end.
+    ShuttingDown,
+    /// A request of a shared server that cannot be put to one client.
+    NoOwner,
+    /// A method that is not answered here.
+    NoMethod,
+    /// The server is used in the other of MCP's two ways (with and without a handshake), and only in that.
+    WrongEra,
 }
 
 impl Reason {
@@ -104,23 +119,36 @@ impl Reason {
             | Self::BadLength
             | Self::Truncated { .. }
             | Self::ServerGone
-            | Self::ClientGone => Fault::Peer,
+            | Self::ClientGone
+            | Self::IdInUse
+            | Self::NoMethod
+            | Self::WrongEra => Fault::Peer,
             Self::TooDeep { .. }
             | Self::LongId
             | Self::TooLong { .. }
             | Self::TooLongToSkip { .. }
             | Self::Busy => Fault::Limit,
             Self::NoAnswer => Fault::Timeout,
-            Self::Unsupported(_) | Self::NotStarted => Fault::Local,
+            Self::Unsupported(_) | Self::NotStarted | Self::Down { .. } | Self::ShuttingDown | Self::NoOwner => {
+                Fault::Local
+            }
         }
     }
 
     /// Returns the JSON-RPC error code for an answer that tells of it: -32700 for what cannot be read, -32600 for
-    /// what is no request, -32011 for requests in flight when the server went away, else -32603.
+    /// what is no request, -32601 for what nobody answers, -32011 for requests in flight when the server went away,
+    /// else -32603.
     pub const fn code(&self) -> i32 {
         match self {
             Self::NotJson { .. } | Self::NotUtf8 { .. } | Self::NotValue { .. } => -32700,
-            Self::NotJsonRpc(_) | Self::Duplicate(_) | Self::NullId | Self::BadId | Self::LongId => -32600,
+            Self::NotJsonRpc(_)
+            | Self::Duplicate(_)
+            | Self::NullId
+            | Self::BadId
+            | Self::LongId
+            | Self::IdInUse
+            | Self::WrongEra => -32600,
+            Self::NoMethod => -32601,
             Self::ServerGone => -32011,
             _ => -32603,
         }
@@ -150,6 +178,12 @@ impl Reason {
             Self::NotStarted => "not_started",
             Self::NoAnswer => "no_answer",
             Self::ClientGone => "client_gone",
+            Self::IdInUse => "id_in_use",
+            Self::Down { .. } => "down",
+            Self::ShuttingDown => "shutting_down",
+            Self::NoOwner => "no_owner",
+            Self::NoMethod => "no_method",
+            Self::WrongEra => "wrong_era",
         }
     }
 }
@@ -182,6 +216,16 @@ impl fmt::Display for Reason {
             Self::NotStarted => f.write_str("the server could not be started"),
             Self::NoAnswer => f.write_str("the server did not answer in time"),
             Self::ClientGone => f.write_str("the client has closed its input"),
+            Self::IdInUse => f.write_str("a request with this id is still in flight"),
+            Self::Down { retry_after_ms } => {
+                write!(f, "the server is down; try again in {retry_after_ms} ms")
+            }
+            Self::ShuttingDown => f.write_str("going down"),
+            Self::NoOwner => f.write_str("the server is shared, and this cannot be put to one client"),
+            Self::NoMethod => f.write_str("method not found"),
+            Self::WrongEra => {
+                f.write_str("the server is shared by clients of another protocol era, and serves only them")
+            }
         }
     }
 }

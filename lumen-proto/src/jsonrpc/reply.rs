@@ -12,7 +12,8 @@ const MAX_DETAIL: usize = 1024;
 
 /// Makes the error answer for the request with the id token `id` (none: `null`).
 ///
-/// The message is `lumen: `, the reason, and `detail` if there is any; `data.reason` is the reason's stable name.
+/// The message is `lumen: `, the reason, and `detail` if there is any; `data.reason` is the reason's stable name, and
+/// `data.retryAfterMs` says when to try again if that is known.
 /// `id` is JSON text and is not checked.
 ///
 /// # Bounds
@@ -32,7 +33,11 @@ pub fn error(id: Option<&[u8]>, reason: &Reason, detail: Option<&str>) -> Bytes 
     }
     out.extend_from_slice(b"\",\"data\":{\"reason\":\"");
     escape_into(&mut out, reason.name());
-    out.extend_from_slice(b"\"}}}");
+    out.extend_from_slice(b"\"");
+    if let Reason::Down { retry_after_ms } = reason {
+        let _ = write!(out, ",\"retryAfterMs\":{retry_after_ms}");
+    }
+    out.extend_from_slice(b"}}}");
     out.freeze()
 }
 
@@ -65,6 +70,13 @@ mod tests {
             }})
         );
         assert!(!reply.contains(&b'\n'));
+    }
+
+    #[test]
+    fn a_server_that_is_down_says_when_to_try_again() {
+        let reply = error(Some(b"1"), &Reason::Down { retry_after_ms: 3000 }, None);
+        let value: Value = serde_json::from_slice(&reply).unwrap();
+        assert_eq!(value["error"]["data"], json!({"reason": "down", "retryAfterMs": 3000}));
     }
 
     #[test]
