@@ -29,6 +29,8 @@ pub mod connection;
 pub mod endpoint;
 pub mod frame;
 #[cfg(feature = "alloc")]
+pub mod http;
+#[cfg(feature = "alloc")]
 pub mod jsonrpc;
 pub mod negotiate;
 #[cfg(feature = "alloc")]
@@ -44,6 +46,8 @@ pub use base::*;
 pub mod docs {
     #[doc = include_str!("../docs/contract.md")]
     pub mod contract {}
+    #[doc = include_str!("../docs/http.md")]
+    pub mod http {}
     #[doc = include_str!("../docs/wire.md")]
     pub mod wire {}
 }
