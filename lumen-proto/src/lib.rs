@@ -8,8 +8,8 @@
 //!   hop in the middle. Both implement [`Machine`].
 //! - [`docs::contract`] says what a driver owes a machine and the other way round, [`docs::wire`] what goes over
 //!   the wire. Drivers that exist: `lumen-std`, `lumen-tokio`, both over `lumen-driver`.
-//! - The floors below can be used by themselves: [`varint`], [`frame`], [`jsonrpc`], [`value`], [`negotiate`],
-//!   [`connection`], [`supervisor`].
+//! - The floors below can be used by themselves: [`varint`], [`frame`], [`jsonrpc`], [`value`], [`message`],
+//!   [`negotiate`], [`connection`], [`supervisor`].
 //!
 //! # Features
 //! `alloc` (default): everything that owns growing buffers; without it [`varint`], [`frame`] over fixed storage
@@ -32,6 +32,8 @@ pub mod frame;
 pub mod http;
 #[cfg(feature = "alloc")]
 pub mod jsonrpc;
+#[cfg(feature = "alloc")]
+pub mod message;
 pub mod negotiate;
 #[cfg(feature = "alloc")]
 pub mod supervisor;

@@ -6,6 +6,10 @@ use super::cursor::Cursor;
 use super::{IdKey, Span, id, text, utf8};
 use crate::Reason;
 
+pub(crate) const EMPTY_BATCH: Reason = Reason::NotJsonRpc("an empty batch");
+pub(crate) const ODD_BATCH: Reason = Reason::NotJsonRpc("a batch holds something else than objects");
+pub(crate) const NO_CONTAINER: Reason = Reason::NotJsonRpc("neither an object nor an array");
+
 /// What kind of JSON-RPC text it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -103,6 +107,20 @@ impl Envelope {
         }
     }
 
+    /// Splits off the first key of a path if its value is one of the parts. Returns where to go on.
+    pub(crate) fn begin<'p>(&self, path: &'p [&'p str]) -> Option<(Span, &'p [&'p str])> {
+        let Some((first, rest)) = path.split_first() else { return Some((self.body, path)) };
+        let part = match Name::of_plain(first.as_bytes()) {
+            Some(Name::Id) => self.id,
+            Some(Name::Method) => self.method,
+            Some(Name::Params) => self.params,
+            Some(Name::Result) => self.result,
+            Some(Name::Error) => self.error,
+            None => return Some((self.body, path)),
+        };
+        part.map(|part| (part, rest))
+    }
+
     fn refused(&self, text: &[u8], reason: Reason) -> Refused {
         Refused { reason, id: answerable(text, self.id), has_method: self.method.is_some() }
     }
@@ -116,7 +134,7 @@ fn root(cursor: &mut Cursor<'_>, text: &[u8]) -> Result<Envelope, Refused> {
         Some(b'[') => array(cursor, text),
         _ => {
             let reason = match cursor.value() {
-                Some(()) => Reason::NotJsonRpc("neither an object nor an array"),
+                Some(()) => NO_CONTAINER,
                 None => cursor.reason(),
             };
             Err(Refused { reason, id: None, has_method: false })
@@ -144,7 +162,7 @@ fn array(cursor: &mut Cursor<'_>, text: &[u8]) -> Result<Envelope, Refused> {
                 first_refused = first_refused.or(element.err());
             } else {
                 cursor.value()?;
-                let reason = Reason::NotJsonRpc("a batch holds something else than objects");
+                let reason = ODD_BATCH;
                 first_refused = first_refused.or(Some(Refused { reason, id: None, has_method: false }));
             }
         }
@@ -155,7 +173,7 @@ fn array(cursor: &mut Cursor<'_>, text: &[u8]) -> Result<Envelope, Refused> {
     match (walked, first_refused) {
         (None, Some(refused)) => Err(Refused { reason: cursor.reason(), ..refused }),
         (None, None) => Err(nobody),
-        (Some(true), _) => Err(Refused { reason: Reason::NotJsonRpc("an empty batch"), ..nobody }),
+        (Some(true), _) => Err(Refused { reason: EMPTY_BATCH, ..nobody }),
         (Some(false), Some(refused)) => Err(refused),
         (Some(false), None) => {
             let body = Span::new(start, cursor.at);
@@ -193,7 +211,7 @@ fn object(cursor: &mut Cursor<'_>, text: &[u8], found: &mut Found) -> Option<()>
 
 /// The top-level members that count.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Name {
+pub(crate) enum Name {
     Id,
     Method,
     Params,
@@ -209,12 +227,17 @@ impl Name {
         if escaped {
             return Self::ALL.into_iter().find(|name| text::is(key, name.as_str()));
         }
+        Self::of_plain(key.strip_prefix(b"\"")?.strip_suffix(b"\"")?)
+    }
+
+    /// Reads a decoded key.
+    pub(crate) const fn of_plain(key: &[u8]) -> Option<Self> {
         match key {
-            b"\"id\"" => Some(Self::Id),
-            b"\"method\"" => Some(Self::Method),
-            b"\"params\"" => Some(Self::Params),
-            b"\"result\"" => Some(Self::Result),
-            b"\"error\"" => Some(Self::Error),
+            b"id" => Some(Self::Id),
+            b"method" => Some(Self::Method),
+            b"params" => Some(Self::Params),
+            b"result" => Some(Self::Result),
+            b"error" => Some(Self::Error),
             _ => None,
         }
     }
@@ -232,9 +255,9 @@ impl Name {
 
 /// What a walk over an object has found so far.
 #[derive(Clone, Copy, Default)]
-struct Found {
-    id: Option<Span>,
-    method: Option<Span>,
+pub(crate) struct Found {
+    pub(crate) id: Option<Span>,
+    pub(crate) method: Option<Span>,
     params: Option<Span>,
     result: Option<Span>,
     error: Option<Span>,
@@ -242,7 +265,7 @@ struct Found {
 }
 
 impl Found {
-    fn take(&mut self, name: Name, value: Span) {
+    pub(crate) fn take(&mut self, name: Name, value: Span) {
         let place = match name {
             Name::Id => &mut self.id,
             Name::Method => &mut self.method,
@@ -262,14 +285,21 @@ impl Found {
     }
 
     fn kind(&self, text: &[u8]) -> Result<Kind, Reason> {
+        let is_string = self.method.is_some_and(|method| method.of(text).first() == Some(&b'"'));
+        self.kind_with(is_string, || self.id.map(|id| id::check(id.of(text))))
+    }
+
+    /// Tells what it is, whatever the encoding: by whether the method is a string and what is wrong with the id.
+    pub(crate) fn kind_with(
+        &self,
+        is_string: bool,
+        id: impl FnOnce() -> Option<Result<(), Reason>>,
+    ) -> Result<Kind, Reason> {
         if let Some(name) = self.duplicate {
             return Err(Reason::Duplicate(name));
         }
-        let id = self.id.map(|id| id::check(id.of(text)));
-        match (self.method, id) {
-            (Some(method), _) if method.of(text).first() != Some(&b'"') => {
-                Err(Reason::NotJsonRpc("the method is not a string"))
-            }
+        match (self.method, id()) {
+            (Some(_), _) if !is_string => Err(Reason::NotJsonRpc("the method is not a string")),
             (Some(_), Some(Ok(()))) => Ok(Kind::Request),
             (Some(_), None) => Ok(Kind::Notification),
             // An answer to a request whose id could not be read.
@@ -280,7 +310,7 @@ impl Found {
         }
     }
 
-    const fn envelope(&self, kind: Kind, body: Span) -> Envelope {
+    pub(crate) const fn envelope(&self, kind: Kind, body: Span) -> Envelope {
         let Self { id, method, params, result, error, .. } = *self;
         Envelope { kind, id, method, params, result, error, body, has_newline: false }
     }

@@ -89,6 +89,12 @@ impl Message {
         self.part(self.envelope.params)
     }
 
+    /// Returns the value at the end of `path`, a key for each level from the root; see [`find`](path::find).
+    pub fn find(&self, path: &[&str]) -> Option<Span> {
+        let (within, path) = self.envelope.begin(path)?;
+        path::find(&self.bytes, within, path)
+    }
+
     /// Returns whether it has this method, however that was spelled.
     pub fn method_is(&self, method: &str) -> bool {
         self.part(self.envelope.method).is_some_and(|token| path::text_is(token, method))

@@ -20,6 +20,7 @@ mod oracle;
 
 pub use elements::{Elements, elements};
 pub use envelope::{Batch, Envelope, Kind, Refused, batch};
+pub(crate) use envelope::{EMPTY_BATCH, Found, NO_CONTAINER, Name, ODD_BATCH};
 pub use id::IdKey;
 pub use line::{Lines, Step, Text};
 pub use message::Message;

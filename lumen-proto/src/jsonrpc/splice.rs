@@ -47,6 +47,13 @@ impl Patches {
         &self.0
     }
 
+    /// Returns how long a text of `len` bytes is with the patches in place.
+    pub fn patched_len(&self, len: usize) -> usize {
+        let removed: usize = self.0.iter().map(|patch| patch.at.len()).sum();
+        let added: usize = self.0.iter().map(|patch| patch.with.len()).sum();
+        len.saturating_sub(removed) + added
+    }
+
     /// Returns whether there are none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()

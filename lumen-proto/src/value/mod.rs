@@ -22,6 +22,8 @@ pub mod encode;
 mod model;
 mod needs;
 pub mod number;
+mod outline;
+pub mod path;
 mod problem;
 mod read;
 mod scan;
@@ -35,6 +37,7 @@ mod walk;
 
 pub use de::{from_slice, from_slice_in_session};
 pub use needs::{Needs, Profile};
+pub use outline::outline;
 pub use problem::{Invalid, Problem};
 pub use read::{Reader, Text};
 pub use scan::{Scan, Scanned};

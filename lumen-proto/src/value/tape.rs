@@ -280,7 +280,7 @@ impl Visit for Recorder<'_> {
     }
 
     #[inline(always)]
-    fn on_key(&mut self, _: Str<'_>) {}
+    fn on_key(&mut self, _: usize, _: Str<'_>) {}
 
     #[inline(always)]
     fn on_scalar(&mut self, _: Scalar<'_>) {}

@@ -32,8 +32,8 @@ pub(super) trait Visit {
     fn on_open(&mut self, at: usize, object: bool);
     /// The innermost container has ended before `at`.
     fn on_close(&mut self, at: usize, object: bool);
-    /// A member of an object starts.
-    fn on_key(&mut self, key: Str<'_>);
+    /// A member of an object starts with its key at `at`.
+    fn on_key(&mut self, at: usize, key: Str<'_>);
     /// A value that is no container.
     fn on_scalar(&mut self, scalar: Scalar<'_>);
 }
@@ -83,6 +83,7 @@ pub(super) fn walk(
         }
         left -= 1;
         if object {
+            let at = reader.offset();
             let key = match reader.byte()? {
                 tag::INLINE_KEY => {
                     let range = inline(&mut reader)?;
@@ -91,7 +92,7 @@ pub(super) fn walk(
                 }
                 id => word(&reader, id, table, &mut needs)?,
             };
-            visit.on_key(key);
+            visit.on_key(at, key);
         }
         let at = reader.offset();
         match reader.byte()? {

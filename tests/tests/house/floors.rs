@@ -10,7 +10,7 @@ const FLOORS: [&[&str]; 7] = [
     &["varint"],
     &["frame"],
     &["value", "jsonrpc"],
-    &["negotiate", "sse", "mcp", "idmap", "backoff"],
+    &["message", "negotiate", "sse", "mcp", "idmap", "backoff"],
     &["connection", "http", "mux", "supervisor"],
     &["endpoint"],
 ];

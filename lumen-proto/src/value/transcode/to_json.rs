@@ -60,7 +60,7 @@ impl Visit for Writer<'_> {
     }
 
     #[inline(always)]
-    fn on_key(&mut self, key: Str<'_>) {
+    fn on_key(&mut self, _: usize, key: Str<'_>) {
         if self.is_full() {
             return;
         }
