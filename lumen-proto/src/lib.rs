@@ -22,6 +22,7 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+pub mod backoff;
 mod base;
 #[cfg(feature = "alloc")]
 pub mod connection;
@@ -30,11 +31,14 @@ pub mod endpoint;
 pub mod frame;
 #[cfg(feature = "alloc")]
 pub mod http;
+pub mod idmap;
 #[cfg(feature = "alloc")]
 pub mod jsonrpc;
 #[cfg(feature = "alloc")]
 pub mod message;
 pub mod negotiate;
+#[cfg(feature = "alloc")]
+pub mod sse;
 #[cfg(feature = "alloc")]
 pub mod supervisor;
 #[cfg(feature = "alloc")]

@@ -31,6 +31,10 @@ pub const COPY_BELOW: usize = 4 * 1024;
 /// answered with an error.
 pub const MAX_OWED: usize = 4 * 1024 * 1024;
 
+/// Requests in flight to one server, however small. Worst case: as many entries of an id map; what an entry holds
+/// for its client counts as [`MAX_OWED`].
+pub const MAX_IN_FLIGHT: usize = 64 * 1024;
+
 /// The longest id token taken, in bytes as spelled. A longer one is refused.
 pub const MAX_ID: usize = 1024;
 
@@ -76,3 +80,12 @@ pub const DRAIN_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// How long requests are still read and answered with an error after the server is gone for good.
 pub const LINGER: Duration = Duration::from_millis(300);
+
+/// The wait before a child that died is started again; doubled with every further death.
+pub const BACKOFF_BASE: Duration = Duration::from_secs(3);
+
+/// The longest such wait.
+pub const BACKOFF_CAP: Duration = Duration::from_secs(30);
+
+/// How long a child must have been of use for its earlier deaths to be forgotten.
+pub const BACKOFF_RESET_AFTER: Duration = Duration::from_secs(30);
