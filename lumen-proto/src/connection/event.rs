@@ -4,13 +4,13 @@ use bytes::Bytes;
 
 use crate::Reason;
 use crate::frame::Kind;
-use crate::jsonrpc::Message;
+use crate::message::{Edits, Packet};
 
 /// What a connection tells its owner, in the order of the bytes that caused it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A whole message, without an offer or an echo that is not for whoever is behind this hop.
-    Message(Message),
+    Message(Packet),
     /// A message that cannot be passed on. The stream goes on behind it.
     Rejected {
         /// What is wrong with it.
@@ -23,7 +23,9 @@ pub enum Event {
     /// A message of ours that this peer cannot take; it was not sent.
     Unsent {
         /// The message.
-        message: Message,
+        message: Packet,
+        /// What was to be exchanged in it.
+        edits: Edits,
         /// Why.
         reason: Reason,
     },
@@ -37,7 +39,7 @@ pub enum Event {
         bytes: u64,
     },
     /// The one line that a server answered a probe with because it did not know it. It goes no further.
-    Stray(Message),
+    Stray(Packet),
     /// Frames of a type that means nothing here; skipped, as the protocol asks.
     Skipped {
         /// Their type.

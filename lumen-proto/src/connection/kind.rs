@@ -2,13 +2,26 @@
 
 use crate::frame::Kind;
 use crate::jsonrpc::{self, batch};
+use crate::message::Packet;
 
 /// Returns the frame type for a checked JSON-RPC text of this kind. A batch is a request if one of its elements is,
 /// else what its first element is.
 pub fn frame_kind(text: &[u8], kind: jsonrpc::Kind) -> Kind {
+    of_shape(kind, || batch(text).map(|element| element.kind))
+}
+
+/// Returns the frame type for a message in either encoding.
+pub(super) fn packet_kind(packet: &Packet) -> Kind {
+    match packet {
+        Packet::Text(message) => frame_kind(message.bytes(), message.kind()),
+        Packet::Value(_) => of_shape(packet.kind(), || packet.batch().map(|element| element.kind())),
+    }
+}
+
+fn of_shape<I: Iterator<Item = jsonrpc::Kind>>(kind: jsonrpc::Kind, elements: impl FnOnce() -> I) -> Kind {
     let shape = match kind {
         jsonrpc::Kind::Batch => {
-            let mut kinds = batch(text).map(|element| element.kind);
+            let mut kinds = elements();
             let first = kinds.next().unwrap_or(jsonrpc::Kind::Notification);
             if kinds.any(|kind| kind == jsonrpc::Kind::Request) { jsonrpc::Kind::Request } else { first }
         }

@@ -5,6 +5,7 @@ use bytes::Bytes;
 use super::codec::Codec;
 use crate::frame::{Assembler, Flags, Growing, Header, Kind, MAX_HEADER_LEN, Payload, Step as FrameStep};
 use crate::jsonrpc::{Lines, Message, Refused, Scan, Scanned, Step as LineStep, Text};
+use crate::message::Packet;
 use crate::negotiate::Hello;
 use crate::{Reason, limits, value, varint};
 
@@ -13,7 +14,7 @@ use crate::{Reason, limits, value, varint};
 pub(super) enum Read {
     /// A message, and whether it came in a frame.
     Message {
-        message: Message,
+        message: Packet,
         framed: bool,
     },
     Rejected {
@@ -68,6 +69,8 @@ pub(super) struct Reader {
     scan: Option<PayloadScan>,
     max: u64,
     takes_frames: bool,
+    /// Whether compressed messages stay as they are.
+    keeps_values: bool,
     /// A probe or an ACK has been seen.
     met: bool,
 }
@@ -131,7 +134,7 @@ impl PayloadScan {
 impl Reader {
     /// # Bounds
     /// One partial message of at most `max` bytes, doubled while it grows.
-    pub(super) fn new(max: usize, takes_frames: bool) -> Self {
+    pub(super) fn new(max: usize, takes_frames: bool, keeps_values: bool) -> Self {
         Self {
             lines: Lines::with_limits(max, limits::MAX_SKIP),
             frames: Assembler::with_limits(Growing::new(), max as u64, limits::MAX_SKIP),
@@ -140,6 +143,7 @@ impl Reader {
             scan: None,
             max: max as u64,
             takes_frames,
+            keeps_values,
             met: false,
         }
     }
@@ -246,7 +250,7 @@ impl Reader {
         }
         let (at, read) = match self.frames.feed(input)? {
             FrameStep::Frame { header, payload } => {
-                (At::Boundary, from_frame(header, payload, self.max, codec))
+                (At::Boundary, from_frame(header, payload, self.max, self.keeps_values, codec))
             }
             FrameStep::Skipped { header, chunk, end } => {
                 let mut scan = self.scan.take().unwrap_or_else(|| PayloadScan::new(&header));
@@ -280,7 +284,7 @@ fn is_text(first: u8, header: &Header) -> bool {
 fn from_line(step: LineStep<'_>, max: u64) -> Read {
     match step {
         LineStep::Line(Text::Borrowed(text)) => match Message::copy_from(text) {
-            Ok(message) => Read::Message { message, framed: false },
+            Ok(message) => Read::Message { message: message.into(), framed: false },
             Err(refused) => rejected(refused, text),
         },
         LineStep::Line(Text::Owned(text)) => from_owned(text, false),
@@ -292,12 +296,12 @@ fn from_line(step: LineStep<'_>, max: u64) -> Read {
 
 fn from_owned(text: Bytes, framed: bool) -> Read {
     match Message::parse(text) {
-        Ok(message) => Read::Message { message, framed },
+        Ok(message) => Read::Message { message: message.into(), framed },
         Err((refused, text)) => rejected(refused, &text),
     }
 }
 
-fn from_frame(header: Header, payload: Payload<'_>, max: u64, codec: &mut Codec) -> Read {
+fn from_frame(header: Header, payload: Payload<'_>, max: u64, keeps_values: bool, codec: &mut Codec) -> Read {
     if let Some(reason) = objection(&header) {
         return refused(&header, reason);
     }
@@ -310,17 +314,31 @@ fn from_frame(header: Header, payload: Payload<'_>, max: u64, codec: &mut Codec)
             }
         }
         Kind::HEARTBEAT => Read::Heartbeat(payload.into_bytes()),
-        kind if kind.is_message() && is_compressed(&header) => match codec.decode(payload.as_slice(), max) {
+        kind if !kind.is_message() => Read::Skipped(kind),
+        _ if !is_compressed(&header) => from_owned(payload.into_bytes(), true),
+        _ if keeps_values => from_value(&header, payload.into_bytes()),
+        _ => match codec.decode(payload.as_slice(), max) {
             Ok(text) => from_owned(text, true),
-            Err(reason) => {
-                let mut scan = PayloadScan::new(&header);
-                scan.push(payload.as_slice());
-                unread(reason, scan.finish(&header))
-            }
+            Err(reason) => unread_value(&header, reason, payload.as_slice()),
         },
-        kind if kind.is_message() => from_owned(payload.into_bytes(), true),
-        kind => Read::Skipped(kind),
     }
+}
+
+fn from_value(header: &Header, bytes: Bytes) -> Read {
+    match Packet::from_value(bytes) {
+        Ok(message) => Read::Message { message, framed: true },
+        Err((refused, bytes)) => match refused.reason {
+            reason @ Reason::NotValue { .. } => unread_value(header, reason, &bytes),
+            reason => Read::Rejected { reason, id: refused.id, has_method: refused.has_method },
+        },
+    }
+}
+
+/// A value that is none, or too long as text.
+fn unread_value(header: &Header, reason: Reason, value: &[u8]) -> Read {
+    let mut scan = PayloadScan::new(header);
+    scan.push(value);
+    unread(reason, scan.finish(header))
 }
 
 fn is_compressed(header: &Header) -> bool {

@@ -8,13 +8,13 @@ use bytes::BytesMut;
 use super::Event;
 use super::codec::Codec;
 use super::heartbeat::Heartbeat;
-use super::kind::frame_kind;
 use super::reader::{Read, Reader};
 use crate::frame::{self, Flags, Kind};
-use crate::jsonrpc::{self, IdKey, Message, Patches, find};
+use crate::jsonrpc::{self, IdKey, Message};
+use crate::message::{Edits, Packet};
 use crate::negotiate::hello::OPENING_PROBE;
 use crate::negotiate::{Ack, Caps, Client, Hello, Mode, Server, offer};
-use crate::{Instant, Reason, Transmit, limits};
+use crate::{Instant, Transmit, limits};
 
 /// The most handshakes in flight whose answers are looked at for an echo; a further one goes without the offer.
 const MAX_HANDSHAKES: usize = 4;
@@ -44,12 +44,14 @@ pub struct Config {
     pub max_message: usize,
     /// The largest message sent as a JSON line, in bytes.
     pub max_line: usize,
+    /// Whether a message that came compressed is told as it is. Otherwise it becomes text.
+    pub keep_values: bool,
 }
 
 impl Config {
     /// Makes the usual set-up for a part.
     pub const fn new(role: Role) -> Self {
-        Self { role, max_message: limits::MAX_MESSAGE, max_line: limits::MAX_MESSAGE }
+        Self { role, max_message: limits::MAX_MESSAGE, max_line: limits::MAX_MESSAGE, keep_values: false }
     }
 }
 
@@ -62,8 +64,15 @@ enum Part {
 
 #[derive(Debug)]
 struct Queued {
-    message: Message,
+    packet: Packet,
+    edits: Edits,
     own: bool,
+}
+
+impl Queued {
+    fn len(&self) -> usize {
+        self.packet.len() + self.edits.tokens_len()
+    }
 }
 
 /// One stream as whole messages.
@@ -102,7 +111,7 @@ impl Connection {
             Role::Plain => Part::Plain,
         };
         Self {
-            reader: Reader::new(config.max_message, !matches!(part, Part::Plain)),
+            reader: Reader::new(config.max_message, !matches!(part, Part::Plain), config.keep_values),
             part,
             heartbeat: Heartbeat::default(),
             queue: VecDeque::new(),
@@ -152,13 +161,18 @@ impl Connection {
     }
 
     /// Queues a message. It is encoded when it leaves, for the carrier agreed on by then.
-    pub fn send(&mut self, message: Message) {
-        self.push(message, false);
+    pub fn send(&mut self, message: impl Into<Packet>) {
+        self.send_edited(message, Edits::none());
+    }
+
+    /// Queues a message in which something is exchanged when it leaves.
+    pub fn send_edited(&mut self, message: impl Into<Packet>, edits: Edits) {
+        self.push(Queued { packet: message.into(), edits, own: false });
     }
 
     /// Queues a message that was made here rather than passed on; see [`queued_own`](Self::queued_own).
-    pub fn send_own(&mut self, message: Message) {
-        self.push(message, true);
+    pub fn send_own(&mut self, message: impl Into<Packet>) {
+        self.push(Queued { packet: message.into(), edits: Edits::none(), own: true });
     }
 
     /// Closes the writing half when everything queued is out. What is queued afterwards is dropped.
@@ -184,10 +198,10 @@ impl Connection {
         if matches!(&self.part, Part::Client(client) if client.is_holding()) {
             return Transmit::Idle;
         }
-        while let Some(Queued { message, own }) = self.queue.pop_front() {
-            self.queued -= message.len();
-            self.queued_own -= if own { message.len() } else { 0 };
-            if self.encode(message, out) {
+        while let Some(queued) = self.queue.pop_front() {
+            self.queued -= queued.len();
+            self.queued_own -= if queued.own { queued.len() } else { 0 };
+            if self.encode(queued, out) {
                 return Transmit::More;
             }
         }
@@ -276,63 +290,54 @@ impl Connection {
         }
     }
 
-    fn push(&mut self, message: Message, own: bool) {
+    fn push(&mut self, queued: Queued) {
         if self.finishing {
             return;
         }
-        let message = self.echoed(message);
-        self.queued += message.len();
-        self.queued_own += if own { message.len() } else { 0 };
-        self.queue.push_back(Queued { message, own });
+        let queued = self.echoed(queued);
+        self.queued += queued.len();
+        self.queued_own += if queued.own { queued.len() } else { 0 };
+        self.queue.push_back(queued);
     }
 
     /// Returns the message with our echo, if it answers a handshake that carried an offer.
-    fn echoed(&mut self, message: Message) -> Message {
-        if matches!(self.part, Part::Server(_)) && self.settles_handshake(&message) {
-            offer::add_echo(&message).unwrap_or(message)
+    fn echoed(&mut self, queued: Queued) -> Queued {
+        let is_server = matches!(self.part, Part::Server(_));
+        if is_server && self.settles_handshake(&queued.packet, &queued.edits) {
+            rebuilt(queued, offer::add_echo)
         } else {
-            message
+            queued
         }
     }
 
     /// Returns whether it went into `out`.
-    fn encode(&mut self, message: Message, out: &mut BytesMut) -> bool {
-        let message = self.offered(message);
-        if self.is_lumen() {
-            self.encode_frame(&message, out);
-            return true;
-        }
-        if message.len() > self.max_line {
-            let reason = Reason::TooLong { len: message.len() as u64, max: self.max_line as u64 };
-            self.events.push_back(Event::Unsent { message, reason });
-            return false;
-        }
-        message.write_line(&Patches::new(), out);
-        true
-    }
-
-    /// Appends the message as a frame: compressed if the peer gets the same document out of that.
-    fn encode_frame(&mut self, message: &Message, out: &mut BytesMut) {
-        let kind = frame_kind(message.bytes(), message.kind());
-        let compressed = self.peer.profile().and_then(|profile| {
-            let frame = |value: &[u8]| frame::encode(kind, Flags::COMPRESSED, value, out);
-            self.codec.encode(message.bytes(), &profile, frame)
-        });
-        if compressed.is_none() {
-            frame::encode(kind, Flags::NONE, message.bytes(), out);
+    fn encode(&mut self, queued: Queued, out: &mut BytesMut) -> bool {
+        let Queued { packet, edits, .. } = self.offered(queued);
+        let written = if self.is_lumen() {
+            let profile = self.peer.profile();
+            self.codec.write_frame(&packet, &edits, profile.as_ref(), out)
+        } else {
+            self.codec.write_line(&packet, &edits, self.max_line, out)
+        };
+        match written {
+            Ok(()) => true,
+            Err(reason) => {
+                self.events.push_back(Event::Unsent { message: packet, edits, reason });
+                false
+            }
         }
     }
 
     /// Returns the message with our offer, if it is a handshake and the server was not asked otherwise. Every
     /// handshake's answer may carry an echo, be it asked for or not.
-    fn offered(&mut self, message: Message) -> Message {
-        let Part::Client(client) = &self.part else { return message };
-        if !offer::is_handshake(&message) || self.handshakes.len() >= MAX_HANDSHAKES {
-            return message;
+    fn offered(&mut self, queued: Queued) -> Queued {
+        let Part::Client(client) = &self.part else { return queued };
+        if !is_handshake(&queued.packet) || self.handshakes.len() >= MAX_HANDSHAKES {
+            return queued;
         }
-        let Some(Ok(key)) = message.id().map(IdKey::from_token) else { return message };
+        let Some(key) = key_on_the_wire(&queued.packet, &queued.edits) else { return queued };
         self.handshakes.push_back(key);
-        if client.is_offering() { offer::add(&message).unwrap_or(message) } else { message }
+        if client.is_offering() { rebuilt(queued, offer::add) } else { queued }
     }
 
     fn on_read(&mut self, read: Read) {
@@ -371,7 +376,7 @@ impl Connection {
         }
     }
 
-    fn on_message(&mut self, message: Message, framed: bool) {
+    fn on_message(&mut self, message: Packet, framed: bool) {
         let message = match &mut self.part {
             Part::Client(client) => {
                 if is_stray(&message) {
@@ -396,37 +401,39 @@ impl Connection {
     }
 
     /// The offer is hop by hop: whoever is behind us is not asked by the one before us.
-    fn without_offer(&mut self, message: Message) -> Message {
-        if !offer::is_handshake(&message) {
+    fn without_offer(&mut self, message: Packet) -> Packet {
+        if !is_handshake(&message) {
             return message;
         }
-        let Some((stripped, _)) = offer::take(&message) else { return message };
+        let taken = message.to_text().ok().and_then(|text| offer::take(&text));
+        let Some((stripped, _)) = taken else { return message };
         if matches!(self.part, Part::Server(_))
             && self.handshakes.len() < MAX_HANDSHAKES
-            && let Some(Ok(key)) = stripped.id().map(IdKey::from_token)
+            && let Some(key) = message.id_key()
         {
             self.handshakes.push_back(key);
         }
-        stripped
+        stripped.into()
     }
 
-    fn without_echo(&mut self, message: Message) -> Message {
-        if !self.settles_handshake(&message) {
+    fn without_echo(&mut self, message: Packet) -> Packet {
+        if !self.settles_handshake(&message, &Edits::none()) {
             return message;
         }
-        let Some((stripped, _)) = offer::take_echo(&message) else { return message };
+        let taken = message.to_text().ok().and_then(|text| offer::take_echo(&text));
+        let Some((stripped, _)) = taken else { return message };
         if let Part::Client(client) = &mut self.part {
             client.handle_echo();
         }
-        stripped
+        stripped.into()
     }
 
     /// Returns whether this answers one of the handshakes that are kept in mind, and forgets that one.
-    fn settles_handshake(&mut self, message: &Message) -> bool {
+    fn settles_handshake(&mut self, message: &Packet, edits: &Edits) -> bool {
         if self.handshakes.is_empty() || message.kind() != jsonrpc::Kind::Response {
             return false;
         }
-        let Some(Ok(key)) = message.id().map(IdKey::from_token) else { return false };
+        let Some(key) = key_on_the_wire(message, edits) else { return false };
         let Some(at) = self.handshakes.iter().position(|waiting| *waiting == key) else { return false };
         self.handshakes.remove(at).is_some()
     }
@@ -448,21 +455,36 @@ impl Connection {
     }
 }
 
+fn is_handshake(message: &Packet) -> bool {
+    message.kind() == jsonrpc::Kind::Request && offer::METHODS.iter().any(|method| message.method_is(method))
+}
+
+/// Returns the id that the peer knows the message by.
+fn key_on_the_wire(message: &Packet, edits: &Edits) -> Option<IdKey> {
+    match edits.token(&["id"]) {
+        Some(token) if message.has_id() => IdKey::from_token(token).ok(),
+        _ => message.id_key(),
+    }
+}
+
+/// Returns a handshake, or the answer to one, as what `change` makes of it; as it was, if that makes nothing of it.
+fn rebuilt(queued: Queued, change: impl FnOnce(&Message) -> Option<Message>) -> Queued {
+    match queued.packet.edited(&queued.edits).ok().and_then(|message| change(&message)) {
+        Some(message) => Queued { packet: message.into(), edits: Edits::none(), own: queued.own },
+        None => queued,
+    }
+}
+
 /// Whether it is what servers say to a probe that they take for a broken line: an error without an id, or one
 /// notification that logs an error. Other logs may well be the first that a server has to say.
-fn is_stray(message: &Message) -> bool {
+fn is_stray(message: &Packet) -> bool {
     match message.kind() {
-        jsonrpc::Kind::Response => {
-            let error = message.envelope().error;
-            let code = error.and_then(|error| find(message.bytes(), error, &["code"]));
-            let code = code.map_or(&[][..], |code| code.of(message.bytes()));
-            message.id().is_none_or(|id| id == b"null") && (code == b"-32700" || code == b"-32600")
+        jsonrpc::Kind::Response if !message.has_id() => {
+            let code = message.token(&["error", "code"]);
+            code.is_some_and(|code| matches!(&code[..], b"-32700" | b"-32600"))
         }
-        jsonrpc::Kind::Notification => {
-            let params = message.envelope().params;
-            let level = params.and_then(|params| find(message.bytes(), params, &["level"]));
-            message.method_is("notifications/message")
-                && level.is_some_and(|level| level.of(message.bytes()) == b"\"error\"")
+        jsonrpc::Kind::Notification if message.method_is("notifications/message") => {
+            message.token(&["params", "level"]).is_some_and(|level| &level[..] == b"\"error\"")
         }
         _ => false,
     }

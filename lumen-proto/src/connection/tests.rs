@@ -9,6 +9,7 @@ use bytes::BytesMut;
 use super::*;
 use crate::frame::{self, Flags, Kind};
 use crate::jsonrpc::Message;
+use crate::message::{Edits, Packet};
 use crate::negotiate::Mode;
 use crate::negotiate::hello::OPENING_PROBE;
 use crate::value::transcode::Transcoder;
@@ -32,8 +33,8 @@ fn client(mode: Mode) -> Connection {
     connection(Role::Client { mode, probe_timeout: limits::PROBE_TIMEOUT })
 }
 
-fn message(text: &str) -> Message {
-    Message::copy_from(text.as_bytes()).unwrap()
+fn message(text: &str) -> Packet {
+    Message::copy_from(text.as_bytes()).unwrap().into()
 }
 
 fn framed(kind: Kind, text: &str) -> Vec<u8> {
@@ -349,7 +350,7 @@ fn a_line_too_long_for_the_peer_is_given_back() {
     c.send(message(r#"{"method":"x"}"#));
     assert_eq!(sent(&mut c), b"{\"method\":\"x\"}\n");
     let reason = Reason::TooLong { len: 40, max: 20 };
-    assert_eq!(events(&mut c), [Event::Unsent { message: message(PING), reason }]);
+    assert_eq!(events(&mut c), [Event::Unsent { message: message(PING), edits: Edits::none(), reason }]);
     assert_eq!((c.queued(), c.queued_own()), (0, 0));
 }
 

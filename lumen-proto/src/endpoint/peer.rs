@@ -9,6 +9,7 @@ use super::ready::Ready;
 use super::server_leg::{LegEvent, ServerConfig, ServerLeg};
 use crate::connection::{Config, Event as StreamEvent, Role};
 use crate::jsonrpc::{Kind, Message};
+use crate::message::Packet;
 use crate::supervisor::{Ended, Ladder};
 use crate::{Action, Input, Instant, Machine, Port, Reason, Transmit, limits};
 
@@ -285,7 +286,7 @@ impl Peer {
 
     fn on_stream(&mut self, port: Port, event: StreamEvent) {
         match event {
-            StreamEvent::Message(message) => {
+            StreamEvent::Message(Packet::Text(message)) => {
                 let unasked = |id| self.events.push(Event::Unasked { port, id });
                 if let Some(message) = self.asked.settle_message(message, unasked) {
                     self.receive(message);
@@ -309,7 +310,7 @@ impl Peer {
                 }
                 self.events.push(Event::Rejected { port, id, reason });
             }
-            StreamEvent::Unsent { message, reason } => {
+            StreamEvent::Unsent { message: Packet::Text(message), reason, .. } => {
                 let id = message.id().map(|id| id.to_vec().into());
                 for id in request_ids(&message) {
                     if self.asked.settle(&id) {

@@ -9,6 +9,7 @@ use super::ready::Ready;
 use super::server_leg::{LegEvent, ServerConfig, ServerLeg};
 use crate::connection::{Config, Event as StreamEvent, Role};
 use crate::jsonrpc::{Kind, Message};
+use crate::message::Packet;
 use crate::supervisor::{Ended, Ladder};
 use crate::{Action, Input, Instant, Machine, Port, Reason, Transmit, limits};
 
@@ -152,7 +153,7 @@ impl Relay {
         let port = self.client.port();
         let Some(event) = self.events.pass(port, event) else { return };
         match event {
-            StreamEvent::Message(message) => self.on_client_message(message),
+            StreamEvent::Message(Packet::Text(message)) => self.on_client_message(message),
             StreamEvent::Rejected { reason, id, has_method } => {
                 match &id {
                     // A broken answer to the server.
@@ -161,7 +162,9 @@ impl Relay {
                 }
                 self.events.push(Event::Rejected { port, id, reason });
             }
-            StreamEvent::Unsent { message, reason } => self.on_unsent_to_client(&message, reason),
+            StreamEvent::Unsent { message: Packet::Text(message), reason, .. } => {
+                self.on_unsent_to_client(&message, reason)
+            }
             _ => {}
         }
     }
@@ -208,7 +211,7 @@ impl Relay {
         };
         let Some(event) = self.events.pass(port, event) else { return };
         match event {
-            StreamEvent::Message(message) => self.on_server_message(port, message),
+            StreamEvent::Message(Packet::Text(message)) => self.on_server_message(port, message),
             StreamEvent::Rejected { reason, id, has_method } => {
                 if let Some(id) = &id {
                     if has_method {
@@ -219,7 +222,9 @@ impl Relay {
                 }
                 self.events.push(Event::Rejected { port, id, reason });
             }
-            StreamEvent::Unsent { message, reason } => self.on_unsent(&message, reason),
+            StreamEvent::Unsent { message: Packet::Text(message), reason, .. } => {
+                self.on_unsent(&message, reason)
+            }
             _ => {}
         }
     }

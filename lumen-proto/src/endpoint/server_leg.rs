@@ -8,6 +8,7 @@ use bytes::BytesMut;
 use super::event::Why;
 use crate::connection::{Config, Connection, Event as StreamEvent, Role};
 use crate::jsonrpc::{self, Message};
+use crate::message::Packet;
 use crate::negotiate::Mode;
 use crate::supervisor::{Behind, Ended, Ladder, Supervisor};
 use crate::{Action, ChildEvent, Input, Instant, Port, Transmit, limits};
@@ -72,6 +73,7 @@ impl ServerConfig {
             role: Role::Client { mode, probe_timeout: self.probe_timeout },
             max_message: self.max_message,
             max_line: self.max_line,
+            keep_values: false,
         })
     }
 }
@@ -366,9 +368,9 @@ fn is_due(due: Option<Instant>, now: Instant) -> bool {
 }
 
 /// Whether it answers something that was asked: an error without an id may be about the probe.
-fn is_answer(message: &Message) -> bool {
+fn is_answer(message: &Packet) -> bool {
     match message.kind() {
-        jsonrpc::Kind::Response => message.id().is_some_and(|id| id != b"null"),
+        jsonrpc::Kind::Response => message.has_id(),
         jsonrpc::Kind::Batch => true,
         jsonrpc::Kind::Request | jsonrpc::Kind::Notification => false,
     }

@@ -17,6 +17,9 @@ pub const KEY: &str = "dev.lumen/transport";
 const INITIALIZE: &[&str] = &["capabilities", "extensions"];
 const DISCOVER: &[&str] = &["_meta", "io.modelcontextprotocol/clientCapabilities", "extensions"];
 
+/// The methods that open an MCP session.
+pub const METHODS: [&str; 2] = ["initialize", "server/discover"];
+
 /// Returns whether this message opens an MCP session and may carry the offer.
 pub fn is_handshake(message: &Message) -> bool {
     message.kind() == Kind::Request && place(message).is_some()
