@@ -34,6 +34,7 @@ pub mod http;
 pub mod idmap;
 #[cfg(feature = "alloc")]
 pub mod jsonrpc;
+pub mod mcp;
 #[cfg(feature = "alloc")]
 pub mod message;
 pub mod negotiate;
