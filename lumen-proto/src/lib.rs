@@ -37,6 +37,8 @@ pub mod jsonrpc;
 pub mod mcp;
 #[cfg(feature = "alloc")]
 pub mod message;
+#[cfg(feature = "alloc")]
+pub mod mux;
 pub mod negotiate;
 #[cfg(feature = "alloc")]
 pub mod sse;

@@ -89,3 +89,26 @@ pub const BACKOFF_CAP: Duration = Duration::from_secs(30);
 
 /// How long a child must have been of use for its earlier deaths to be forgotten.
 pub const BACKOFF_RESET_AFTER: Duration = Duration::from_secs(30);
+
+/// How long a request of a client may stay unanswered by a shared server, unless it reports progress.
+pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(300);
+
+/// How long no progress extends that beyond.
+pub const REQUEST_CAP: Duration = Duration::from_secs(3600);
+
+/// How long a request waits for a shared server that is down.
+pub const HOLD_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// When to try again, if nothing better is known.
+pub const RETRY_AFTER: Duration = Duration::from_secs(3);
+
+/// Bytes of messages that wait for a shared server which is not ready. Worst case: this plus one message, for each
+/// server.
+pub const MAX_HELD: usize = 4 * 1024 * 1024;
+
+/// Requests of one client in flight to shared servers, and as many of servers to it. Worst case for each: two tokens
+/// of [`MAX_ID`].
+pub const MAX_CLIENT_CALLS: usize = 4096;
+
+/// Bytes kept for the subscriptions of one client: URIs and the requests that opened them.
+pub const MAX_CLIENT_KEPT: usize = 1024 * 1024;

@@ -1,0 +1,248 @@
+//! Requests in flight: whose they are, what their answers mean, and when they are due.
+
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use bytes::Bytes;
+
+use super::SlotId;
+use crate::idmap::{Full, Growing, IdMap, WireId};
+use crate::jsonrpc::IdKey;
+use crate::mcp::Level;
+use crate::message::Packet;
+use crate::{Instant, Port};
+
+/// One request.
+#[derive(Debug)]
+pub(super) struct Call {
+    pub slot: SlotId,
+    /// Who gets the answer; `None` if it is ours.
+    pub owner: Option<Owner>,
+    pub what: What,
+    pub stage: Stage,
+    /// When it is given up.
+    pub due: Option<Instant>,
+    /// No progress extends it beyond this.
+    pub latest: Option<Instant>,
+    /// The owner's progress token as spelled.
+    pub token: Option<Bytes>,
+    /// It asked for log messages, which do not say what they belong to.
+    pub wants_log: bool,
+    /// Where its answer is gathered, if it came in a batch.
+    pub batch: Option<u64>,
+}
+
+impl Call {
+    /// Returns whether it is a subscription, which ends when its owner says so.
+    pub(super) const fn is_listen(&self) -> bool {
+        matches!(self.what, What::Listen { .. })
+    }
+}
+
+/// Who asked, and by which id.
+#[derive(Clone, Debug)]
+pub(super) struct Owner {
+    pub client: Port,
+    /// The id as spelled.
+    pub id: Bytes,
+    pub key: IdKey,
+}
+
+/// What the answer means to us.
+#[derive(Debug)]
+pub(super) enum What {
+    /// Nothing: it goes to the owner.
+    Request,
+    /// Whether the server is a modern one.
+    Discover,
+    /// The end of a subscription. The request is kept: after a restart it is sent again.
+    Listen { packet: Packet, acknowledged: bool },
+    /// Our handshake.
+    Initialize,
+    /// The answer for all who wait for a subscription to this resource.
+    Subscribe { uri: String, waiters: Vec<WireId> },
+    /// The answer for all who wait for this level.
+    Level { level: Level, waiters: Vec<WireId> },
+    /// Waits for our handshake.
+    Greeting,
+    /// Waits for the answer to another request of ours.
+    Waiter,
+    /// Nothing, and nobody gets it.
+    Nobody,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// Waits for the server, or for another answer.
+    Held,
+    /// The server has it.
+    Sent,
+}
+
+/// Whose deadline it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Due {
+    Call(WireId),
+    /// A request of a server to a client.
+    Ask(WireId),
+}
+
+/// All requests in flight.
+#[derive(Debug, Default)]
+pub(super) struct Calls {
+    map: IdMap<Growing<Call>>,
+    dues: BTreeSet<(Instant, Due)>,
+    /// How many calls of a client a server works on; what it asks meanwhile is most likely about these.
+    busy: BTreeMap<(SlotId, Port), usize>,
+    /// How many calls in flight asked for log messages.
+    logging: [usize; 2],
+}
+
+impl Calls {
+    /// Adds a call; gives it back when there are too many.
+    pub(super) fn try_add(&mut self, call: Call) -> Result<WireId, Call> {
+        let due = call.due;
+        let wire = self.map.try_insert(call).map_err(|Full(call)| call)?;
+        if let Some(call) = self.map.get(wire) {
+            note(&mut self.busy, &mut self.logging, call, true);
+        }
+        if let Some(due) = due {
+            self.dues.insert((due, Due::Call(wire)));
+        }
+        Ok(wire)
+    }
+
+    /// Takes a call out: whatever else comes for it finds nothing.
+    pub(super) fn take(&mut self, wire: WireId) -> Option<Call> {
+        let call = self.map.take(wire)?;
+        note(&mut self.busy, &mut self.logging, &call, false);
+        if let Some(due) = call.due {
+            self.dues.remove(&(due, Due::Call(wire)));
+        }
+        Some(call)
+    }
+
+    pub(super) fn find(&self, wire: WireId) -> Option<&Call> {
+        self.map.get(wire)
+    }
+
+    /// Changes a call.
+    pub(super) fn update(&mut self, wire: WireId, change: impl FnOnce(&mut Call)) {
+        let Some(call) = self.map.get_mut(wire) else { return };
+        if let Some(old) = call.due {
+            self.dues.remove(&(old, Due::Call(wire)));
+        }
+        note(&mut self.busy, &mut self.logging, call, false);
+        change(call);
+        note(&mut self.busy, &mut self.logging, call, true);
+        if let Some(new) = call.due {
+            self.dues.insert((new, Due::Call(wire)));
+        }
+    }
+
+    /// Gives a call more time, because it is known to go on.
+    pub(super) fn extend(&mut self, wire: WireId, until: Instant) {
+        self.update(wire, |call| {
+            if let (Some(due), Some(latest)) = (call.due, call.latest) {
+                call.due = Some(until.min(latest).max(due));
+            }
+        });
+    }
+
+    /// Adds a waiter for the answer to a request of ours.
+    pub(super) fn add_waiter(&mut self, wire: WireId, waiter: WireId) {
+        if let Some(What::Subscribe { waiters, .. } | What::Level { waiters, .. }) =
+            self.map.get_mut(wire).map(|call| &mut call.what)
+        {
+            waiters.push(waiter);
+        }
+    }
+
+    /// Notes that a subscription was acknowledged; returns whether that is news.
+    pub(super) fn acknowledge(&mut self, wire: WireId) -> bool {
+        match self.map.get_mut(wire).map(|call| &mut call.what) {
+            Some(What::Listen { acknowledged, .. }) => !core::mem::replace(acknowledged, true),
+            _ => false,
+        }
+    }
+
+    pub(super) fn set_due(&mut self, due: Due, at: Instant) {
+        self.dues.insert((at, due));
+    }
+
+    pub(super) fn clear_due(&mut self, due: Due, at: Instant) {
+        self.dues.remove(&(at, due));
+    }
+
+    /// Returns the next deadline.
+    pub(super) fn next_due(&self) -> Option<Instant> {
+        self.dues.first().map(|(at, _)| *at)
+    }
+
+    /// Returns what is due, and forgets the deadline.
+    pub(super) fn pop_due(&mut self, now: Instant) -> Option<Due> {
+        self.dues.first().filter(|(at, _)| *at <= now)?;
+        let (_, due) = self.dues.pop_first()?;
+        if let Due::Call(wire) = due
+            && let Some(call) = self.map.get_mut(wire)
+        {
+            call.due = None;
+        }
+        Some(due)
+    }
+
+    /// Returns the calls of one server, in the order in which they came.
+    pub(super) fn of_slot(&self, slot: SlotId) -> Vec<WireId> {
+        self.map.iter().filter(|(_, call)| call.slot == slot).map(|(wire, _)| wire).collect()
+    }
+
+    /// Returns the one client that this server works for, if there is exactly one.
+    pub(super) fn sole_client(&self, slot: SlotId) -> Option<Port> {
+        let mut clients = self.busy.range((slot, Port::new(0))..).take_while(|((of, _), _)| *of == slot);
+        let ((_, client), _) = clients.next()?;
+        clients.next().is_none().then_some(*client)
+    }
+
+    /// Returns the owner of the one call that asked this server for log messages, if there is exactly one.
+    pub(super) fn sole_logger(&self, slot: SlotId) -> Option<Port> {
+        let count = self.logging.get(slot.index())?;
+        if *count != 1 {
+            return None;
+        }
+        let mut calls = self.map.iter().filter(|(_, call)| call.slot == slot && call.wants_log);
+        calls.next().and_then(|(_, call)| call.owner.as_ref()).map(|owner| owner.client)
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.map.len()
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (WireId, &Call)> {
+        self.map.iter()
+    }
+
+}
+
+/// Counts a call that comes or goes, while the server works on it.
+fn note(busy: &mut BTreeMap<(SlotId, Port), usize>, logging: &mut [usize; 2], call: &Call, comes: bool) {
+    if call.stage != Stage::Sent {
+        return;
+    }
+    let step = |count: &mut usize| *count = if comes { *count + 1 } else { count.saturating_sub(1) };
+    if call.wants_log
+        && let Some(count) = logging.get_mut(call.slot.index())
+    {
+        step(count);
+    }
+    let Some(owner) = &call.owner else { return };
+    if !matches!(call.what, What::Request | What::Discover) {
+        return;
+    }
+    let key = (call.slot, owner.client);
+    let count = busy.entry(key).or_default();
+    step(count);
+    if *count == 0 {
+        busy.remove(&key);
+    }
+}

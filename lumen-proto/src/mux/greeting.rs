@@ -1,0 +1,210 @@
+//! The handshake of the revisions that have one: once with each server, and answered from that for each client.
+
+use alloc::borrow::Cow;
+use alloc::format;
+
+use bytes::Bytes;
+
+use super::call::{Call, Owner, Stage, What};
+use super::slot::{Hello, Phase};
+use super::{Mux, Out, SlotId, own};
+use crate::jsonrpc::{
+    IdKey, Message, Patch, Patches, Span, decode_str, find, members, remove_member, text_is,
+};
+use crate::mcp::{Era, Revision};
+use crate::message::{Edits, Packet};
+use crate::{Port, Reason};
+
+/// What comes and goes with lists that a server announces changes of.
+const LISTS: [(&str, &str); 3] = [
+    ("tools", "notifications/tools/list_changed"),
+    ("prompts", "notifications/prompts/list_changed"),
+    ("resources", "notifications/resources/list_changed"),
+];
+
+impl Mux {
+    /// Takes a client's `initialize`.
+    pub(super) fn on_initialize(
+        &mut self,
+        client: Port,
+        slot: SlotId,
+        id: Bytes,
+        key: IdKey,
+        packet: &Packet,
+        batch: Option<u64>,
+    ) {
+        if batch.is_some() {
+            let reason = Reason::NotJsonRpc("initialize in a batch");
+            return self.refuse_request(client, &id, batch, reason);
+        }
+        let call = Call {
+            slot,
+            owner: Some(Owner { client, id: id.clone(), key: key.clone() }),
+            what: What::Greeting,
+            stage: Stage::Held,
+            due: None,
+            latest: None,
+            token: None,
+            wants_log: false,
+            batch: None,
+        };
+        let Ok(wire) = self.calls.try_add(call) else {
+            return self.refuse_client(client, Some(&id), Reason::Busy);
+        };
+        let wanted = packet.token(&["params", "protocolVersion"]).and_then(|token| decode_str(&token).map(Cow::into_owned));
+        if let Some(client) = self.clients.get_mut(&client) {
+            client.declare(packet);
+            client.revision = wanted.as_deref().and_then(Revision::parse);
+            client.calls.insert(key, wire);
+        }
+        match self.slot(slot).phase {
+            Phase::Ready => self.greet(slot, wire),
+            Phase::Gone(reason) => self.refuse_call(wire, reason, None),
+            _ => {
+                let until = self.now + self.config.hold_timeout;
+                self.slot_mut(slot).greeting.push_back((wire, until));
+            }
+        }
+    }
+
+    /// Sends our handshake.
+    pub(super) fn begin_greeting(&mut self, slot: SlotId) {
+        let call = Call {
+            slot,
+            owner: None,
+            what: What::Initialize,
+            // Whoever owns the server watches over how long this takes.
+            stage: Stage::Sent,
+            due: None,
+            latest: None,
+            token: None,
+            wants_log: false,
+            batch: None,
+        };
+        // With all wire ids in use the server's next start is as good as this one.
+        let Ok(wire) = self.calls.try_add(call) else { return self.outs.push_back(Out::Refused(slot)) };
+        self.slot_mut(slot).phase = Phase::Greeting(wire);
+        self.own_to_child(slot, own::initialize(wire));
+    }
+
+    /// Takes the server's answer to our handshake.
+    pub(super) fn on_greeted(&mut self, slot: SlotId, packet: &Packet) {
+        let answer = packet.to_text().ok().filter(|answer| answer.envelope().result.is_some());
+        let Some(answer) = answer else { return self.on_refused(slot, Some(packet)) };
+        let revision = member(&answer, &["protocolVersion"]);
+        let revision = revision.and_then(decode_str).and_then(|revision| Revision::parse(&revision));
+        self.slot_mut(slot).hello = Some(Hello { answer, revision });
+        self.own_to_child(slot, own::notification("notifications/initialized"));
+        self.on_ready(slot);
+    }
+
+    /// The server refused our handshake. Its refusal goes to all who wait, and is not kept.
+    pub(super) fn on_refused(&mut self, slot: SlotId, packet: Option<&Packet>) {
+        let waiting = core::mem::take(&mut self.slot_mut(slot).greeting);
+        for (wire, _) in waiting {
+            match packet {
+                Some(packet) => self.answer_waiters([wire], packet),
+                None => self.refuse_call(wire, Reason::NotStarted, None),
+            }
+        }
+        self.slot_mut(slot).phase = Phase::Ending;
+        self.outs.push_back(Out::Refused(slot));
+    }
+
+    /// Answers all who waited for the handshake.
+    pub(super) fn greet_all(&mut self, slot: SlotId) {
+        let waiting = core::mem::take(&mut self.slot_mut(slot).greeting);
+        for (wire, _) in waiting {
+            self.greet(slot, wire);
+        }
+    }
+
+    /// Tells those who were greeted before a restart that lists may have changed.
+    pub(super) fn announce_changes(&mut self, slot: SlotId) {
+        let Some(hello) = &self.slot(slot).hello else { return };
+        let announces =
+            |name| member(&hello.answer, &["capabilities", name, "listChanged"]) == Some(&b"true"[..]);
+        let changed = LISTS.map(|(name, method)| announces(name).then_some(method));
+        for packet in changed.into_iter().flatten().filter_map(own::notification) {
+            self.broadcast(slot, &packet, |_| true);
+        }
+    }
+
+    /// Answers a client's `initialize` with what the server said to ours.
+    fn greet(&mut self, slot: SlotId, wire: crate::idmap::WireId) {
+        let Some(owner) = self.calls.find(wire).and_then(|call| call.owner.clone()) else { return };
+        let Some(hello) = &self.slot(slot).hello else { return };
+        let wanted = self.clients.get(&owner.client).and_then(|client| client.revision);
+        let revision = hello.revision.map(|revision| revision.answer_for(wanted));
+        let answer = adapt(&hello.answer, revision);
+        if let Some(client) = self.clients.get_mut(&owner.client) {
+            client.revision = revision;
+            client.is_live = true;
+        }
+        self.answer_waiters([wire], &answer);
+    }
+
+    /// Decides the era of a server that had none.
+    pub(super) fn on_era(&mut self, slot: SlotId, era: Option<Era>) {
+        let place = self.slot_mut(slot);
+        place.era = era;
+        if era == Some(Era::Legacy) && place.phase == Phase::Ready {
+            self.begin_greeting(slot);
+        }
+    }
+
+    /// Sends the same to all clients of a server that were greeted and are meant.
+    pub(super) fn broadcast(
+        &mut self,
+        slot: SlotId,
+        packet: &Packet,
+        is_meant: impl Fn(&super::client::Client) -> bool,
+    ) {
+        let [first, second] = &self.slots;
+        let place = if slot == SlotId::First { first } else { second };
+        for client in &place.users {
+            let is_meant = |known: &&super::client::Client| known.is_live && is_meant(known);
+            if self.clients.get(client).filter(is_meant).is_some() {
+                let (client, packet) = (*client, packet.clone());
+                self.outs.push_back(Out::Client { client, packet, edits: Edits::none(), own: false });
+            }
+        }
+    }
+}
+
+/// Returns the token at the end of a path in the result.
+fn member<'a>(answer: &'a Message, keys: &[&str]) -> Option<&'a [u8]> {
+    let result = answer.envelope().result?;
+    find(answer.bytes(), result, keys).map(|at| at.of(answer.bytes()))
+}
+
+/// Makes of the server's answer the one for a client of this revision: with that revision, and without what cannot
+/// be shared.
+fn adapt(answer: &Message, revision: Option<Revision>) -> Packet {
+    let text = answer.bytes();
+    let mut patches = Patches::new();
+    let result = answer.envelope().result.unwrap_or_default();
+    if let (Some(revision), Some(at)) = (revision, find(text, result, &["protocolVersion"])) {
+        let with = Bytes::from(format!("\"{}\"", revision.as_str()));
+        // Neither overlaps the other: they are two members' values.
+        let _ = patches.try_add(Patch { at, with });
+    }
+    // Tasks live longer than requests, and nothing says whose they are.
+    if let Some(capabilities) = find(text, result, &["capabilities"])
+        && let Some(tasks) = tasks(text, capabilities)
+    {
+        let _ = patches.try_add(tasks);
+    }
+    if patches.is_empty() {
+        return Packet::from(answer.clone());
+    }
+    let mut adapted = bytes::BytesMut::new();
+    answer.write_text(&patches, &mut adapted);
+    let adapted = Message::parse(adapted.freeze());
+    Packet::from(adapted.unwrap_or_else(|_| answer.clone()))
+}
+
+fn tasks(text: &[u8], capabilities: Span) -> Option<Patch> {
+    let member = members(text, capabilities).find(|member| text_is(member.key.of(text), "tasks"))?;
+    Some(remove_member(text, capabilities, &member))
+}

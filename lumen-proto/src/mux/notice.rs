@@ -1,0 +1,96 @@
+//! Notifications of servers: each goes to whom it belongs, or nowhere.
+
+use bytes::Bytes;
+
+use super::{Mux, Out, SlotId};
+use crate::idmap::WireId;
+use crate::jsonrpc::decode_str;
+use crate::mcp::{self, Era, FromServer, Level, paths};
+use crate::message::{Edits, Packet};
+
+/// What a client sees that never said what it wants, as soon as another has said so.
+const DEFAULT_LEVEL: Level = Level::Info;
+
+impl Mux {
+    /// Takes a notification of a server.
+    pub(super) fn on_notification(&mut self, slot: SlotId, packet: Packet) {
+        if self.slot(slot).era != Some(Era::Legacy) && packet.has(paths::SUBSCRIPTION) {
+            return self.on_subscription_notice(slot, packet);
+        }
+        match packet.method().map(|method| mcp::from_server(&method, false)) {
+            Some(FromServer::Log) => self.on_log(slot, &packet),
+            Some(FromServer::Progress) => self.on_progress(slot, packet),
+            Some(FromServer::Cancelled) => self.on_ask_cancelled(slot, packet),
+            Some(FromServer::Updated) => self.on_updated(slot, &packet),
+            Some(FromServer::ToDeclared(capability)) => {
+                self.broadcast(slot, &packet, |client| client.can(capability));
+            }
+            // A modern server says nothing outside of subscriptions that is for everybody.
+            Some(FromServer::ListChanged) if self.slot(slot).era != Some(Era::Modern) => {
+                self.broadcast(slot, &packet, |_| true);
+            }
+            Some(FromServer::ToAll) | None if packet.has(paths::PROGRESS_TOKEN) => {
+                self.on_progress(slot, packet);
+            }
+            Some(FromServer::ToAll) | None if self.slot(slot).era != Some(Era::Modern) => {
+                self.broadcast(slot, &packet, |_| true);
+            }
+            _ => self.outs.push_back(Out::Ownerless(slot)),
+        }
+    }
+
+    /// Progress goes to the owner of the request it belongs to, and gives that request more time.
+    fn on_progress(&mut self, slot: SlotId, packet: Packet) {
+        let wire = packet.token(paths::PROGRESS_TOKEN).and_then(|token| WireId::from_token(&token));
+        let call = wire.and_then(|wire| self.calls.find(wire)).filter(|call| call.slot == slot);
+        let (Some(wire), Some(call)) = (wire, call) else {
+            return self.outs.push_back(Out::Ownerless(slot));
+        };
+        let (Some(owner), Some(token)) = (&call.owner, &call.token) else {
+            return self.outs.push_back(Out::Ownerless(slot));
+        };
+        let (client, token) = (owner.client, token.clone());
+        if let Some(timeout) = self.config.request_timeout {
+            self.calls.extend(wire, self.now + timeout);
+        }
+        self.to_client(client, packet, Edits::none().with(paths::PROGRESS_TOKEN, token));
+    }
+
+    /// A log message goes to those who want to know this much.
+    fn on_log(&mut self, slot: SlotId, packet: &Packet) {
+        if self.slot(slot).era == Some(Era::Modern) {
+            // Nothing says which request it belongs to.
+            return match self.calls.sole_logger(slot) {
+                Some(client) => self.to_client(client, packet.clone(), Edits::none()),
+                None => self.outs.push_back(Out::Ownerless(slot)),
+            };
+        }
+        let level = packet.token(paths::LEVEL);
+        let level = level.and_then(|token| decode_str(&token).and_then(|level| Level::parse(&level)));
+        let is_asked = self.slot(slot).level.is_some();
+        self.broadcast(slot, packet, |client| {
+            let wanted = client.level.or(is_asked.then_some(DEFAULT_LEVEL));
+            wanted.is_none_or(|wanted| level.is_none_or(|level| level >= wanted))
+        });
+    }
+
+    /// What a server says on a subscription belongs to whoever listens.
+    fn on_subscription_notice(&mut self, slot: SlotId, packet: Packet) {
+        let wire = packet.token(paths::SUBSCRIPTION).and_then(|token| WireId::from_token(&token));
+        let listens = wire.and_then(|wire| self.calls.find(wire));
+        let owner = listens.filter(|call| call.slot == slot && call.is_listen());
+        let (Some(wire), Some(owner)) = (wire, owner.and_then(|call| call.owner.clone())) else {
+            return self.outs.push_back(Out::Ownerless(slot));
+        };
+        let mut edits = Edits::none().with(paths::SUBSCRIPTION, owner.id.clone());
+        if packet.method_is("notifications/subscriptions/acknowledged") && !self.calls.acknowledge(wire) {
+            // It was sent again after a restart, and the client knows.
+            return;
+        }
+        if packet.method_is("notifications/cancelled") {
+            edits = edits.with(paths::CANCELLED_ID, Bytes::clone(&owner.id));
+            self.drop_call(wire);
+        }
+        self.to_client(owner.client, packet, edits);
+    }
+}

@@ -1,0 +1,261 @@
+//! Requests of clients on their way to a server.
+
+use bytes::Bytes;
+
+use super::call::{Call, Owner, Stage, What};
+use super::slot::{Held, Phase};
+use super::{ID, Mux, Out, SlotId};
+use crate::idmap::WireId;
+use crate::jsonrpc::{IdKey, Kind};
+use crate::mcp::{self, Era, FromClient, paths};
+use crate::message::{Edits, Packet};
+use crate::{Port, Reason, limits};
+
+impl Mux {
+    /// Takes a request. In a batch its answer is gathered.
+    pub(super) fn on_request(&mut self, client: Port, packet: Packet, batch: Option<u64>) {
+        let Some((id, key)) = packet.id().and_then(|id| {
+            let key = IdKey::from_token(&id).ok()?;
+            Some((Bytes::copy_from_slice(&id), key))
+        }) else {
+            return self.refuse_client(client, None, Reason::BadId);
+        };
+        let slot = match self.admit(client, &packet, &key) {
+            Ok(slot) => slot,
+            Err(reason) => return self.refuse_request(client, &id, batch, reason),
+        };
+        let is_modern = self.slot(slot).era == Some(Era::Modern);
+        let what = match packet.method().map(|method| mcp::from_client(&method, true)) {
+            Some(FromClient::Initialize) => return self.on_initialize(client, slot, id, key, &packet, batch),
+            Some(FromClient::Discover) if is_modern => What::Discover,
+            Some(FromClient::Listen) if is_modern => {
+                What::Listen { packet: packet.clone(), acknowledged: false }
+            }
+            _ => What::Request,
+        };
+        let token = packet.token(paths::ASKED_PROGRESS).map(|token| Bytes::copy_from_slice(&token));
+        let call = Call {
+            slot,
+            owner: Some(Owner { client, id: id.clone(), key: key.clone() }),
+            what,
+            stage: Stage::Held,
+            due: None,
+            latest: None,
+            token,
+            wants_log: packet.has(paths::ASKED_LEVEL),
+            batch,
+        };
+        let Ok(wire) = self.calls.try_add(call) else {
+            return self.refuse_request(client, &id, batch, Reason::Busy);
+        };
+        if let Some(client) = self.clients.get_mut(&client) {
+            client.calls.insert(key, wire);
+        }
+        if self.slot(slot).is_ready() {
+            self.dispatch(wire, packet);
+        } else {
+            self.hold(slot, Some(wire), packet);
+        }
+    }
+
+    /// Takes a batch: element by element, and only from a client whose revision has them.
+    pub(super) fn on_batch(&mut self, client: Port, packet: &Packet) {
+        let revision = self.clients.get(&client).and_then(|client| client.revision);
+        let may = revision.is_some_and(mcp::Revision::may_batch);
+        let requests = packet.batch().filter(|element| element.kind() == Kind::Request).count();
+        if !may {
+            let reason = Reason::NotJsonRpc("a batch, which this session's revision does not have");
+            for element in packet.batch().filter(|element| element.kind() == Kind::Request) {
+                self.refuse_client(client, element.id().as_deref(), reason);
+            }
+            if requests == 0 {
+                self.refuse_client(client, None, reason);
+            }
+            return;
+        }
+        let batch = (requests > 0).then(|| self.batches.open(client, requests));
+        for element in packet.batch() {
+            match element.kind() {
+                Kind::Request => self.on_request(client, element, batch),
+                Kind::Notification => self.on_client_notification(client, element),
+                Kind::Response => self.on_reply(client, element),
+                // There is no array in an array.
+                Kind::Batch => {}
+            }
+        }
+    }
+
+    /// Decides whether a request is taken, and which server is to answer it.
+    fn admit(&mut self, client: Port, packet: &Packet, key: &IdKey) -> Result<SlotId, Reason> {
+        let known = self.clients.get(&client).ok_or(Reason::ClientGone)?;
+        if known.calls.contains_key(key) {
+            return Err(Reason::IdInUse);
+        }
+        if self.closing {
+            return Err(Reason::ShuttingDown);
+        }
+        if known.calls.len() >= limits::MAX_CLIENT_CALLS {
+            return Err(Reason::Busy);
+        }
+        let token = packet.token(paths::ASKED_PROGRESS);
+        if token.is_some_and(|token| token.len() > limits::MAX_ID) {
+            return Err(Reason::LongId);
+        }
+        // A method that no text can hold is none that we know.
+        let method = packet.method().unwrap_or_default();
+        let class = mcp::from_client(&method, true);
+        if class == FromClient::Own {
+            return Err(Reason::NoMethod);
+        }
+        if class == FromClient::Listen
+            && known.kept.saturating_add(packet.len()) > limits::MAX_CLIENT_KEPT
+        {
+            return Err(Reason::Busy);
+        }
+        let opening = Era::of_opening(&method, packet.has(paths::PROTOCOL_VERSION));
+        let slot = self.place(client, opening, class)?;
+        if class == FromClient::Listen
+            && let Some(known) = self.clients.get_mut(&client)
+        {
+            known.kept += packet.len();
+        }
+        if self.slot(slot).phase == Phase::Idle {
+            self.slot_mut(slot).phase = Phase::Starting;
+            self.outs.push_back(Out::Start(slot));
+        }
+        Ok(slot)
+    }
+
+    /// Finds the server for a client that opens like this, or goes on.
+    fn place(
+        &mut self,
+        client: Port,
+        opening: Option<Era>,
+        class: FromClient,
+    ) -> Result<SlotId, Reason> {
+        let known = self.clients.get(&client).ok_or(Reason::ClientGone)?;
+        // Who was greeted stays; a modern client that begins anew with a handshake was told to.
+        let era = match (known.era, opening) {
+            (Some(Era::Legacy), _) => Some(Era::Legacy),
+            (_, Some(opening)) => Some(opening),
+            (era, None) => era,
+        };
+        if let Some(slot) = known.slot
+            && (era.is_none() || self.slot(slot).era == era)
+        {
+            return Ok(slot);
+        }
+        let slot = match era {
+            Some(Era::Modern) if self.not_modern => Err(match class {
+                FromClient::Discover => Reason::NoMethod,
+                _ => Reason::WrongEra,
+            }),
+            Some(era) => self.slot_for(era).ok_or(match class {
+                FromClient::Discover => Reason::NoMethod,
+                _ => Reason::WrongEra,
+            }),
+            None if self.slot(SlotId::First).phase == Phase::Idle
+                && self.slot(SlotId::Second).phase != Phase::Idle =>
+            {
+                Ok(SlotId::Second)
+            }
+            None => Ok(SlotId::First),
+        }?;
+        self.move_to(client, slot, era);
+        if era.is_some() && self.slot(slot).era.is_none() {
+            self.on_era(slot, era);
+        }
+        Ok(slot)
+    }
+
+    /// Returns the server that serves this era, or may begin to.
+    fn slot_for(&self, era: Era) -> Option<SlotId> {
+        let mut all = SlotId::ALL.into_iter();
+        let serving = all.clone().find(|slot| self.slot(*slot).era == Some(era));
+        serving.or_else(|| {
+            all.find(|slot| {
+                let allowed = *slot == SlotId::First || !self.config.one_child;
+                allowed && self.slot(*slot).era.is_none()
+            })
+        })
+    }
+
+    fn move_to(&mut self, client: Port, slot: SlotId, era: Option<Era>) {
+        for other in SlotId::ALL {
+            self.slot_mut(other).users.remove(&client);
+        }
+        self.slot_mut(slot).users.insert(client);
+        if let Some(client) = self.clients.get_mut(&client) {
+            client.slot = Some(slot);
+            client.era = era;
+            // The others are greeted only when their handshake is answered.
+            client.is_live = era != Some(Era::Legacy);
+        }
+    }
+
+    /// Keeps a message until its server is ready.
+    pub(super) fn hold(&mut self, slot: SlotId, wire: Option<WireId>, packet: Packet) {
+        let until = self.now + self.config.hold_timeout;
+        let place = self.slot_mut(slot);
+        let is_full = place.held_bytes + packet.len() > limits::MAX_HELD && !place.held.is_empty();
+        let refused = match place.phase {
+            Phase::Gone(reason) => Some(reason),
+            _ if is_full => Some(self.down(slot)),
+            _ => None,
+        };
+        match (refused, wire) {
+            (Some(reason), Some(wire)) => self.refuse_call(wire, reason, None),
+            (Some(_), None) => {}
+            (None, _) => self.slot_mut(slot).push_held(Held { wire, packet, until }),
+        }
+    }
+
+    /// Says that a server is down, and until when.
+    pub(super) fn down(&self, slot: SlotId) -> Reason {
+        let wait = match self.slot(slot).phase {
+            Phase::Down { until } => until.saturating_since(self.now),
+            _ => limits::RETRY_AFTER,
+        };
+        Reason::Down { retry_after_ms: u64::try_from(wait.as_millis()).unwrap_or(u64::MAX) }
+    }
+
+    /// Sends a request to its server, or answers it without.
+    pub(super) fn dispatch(&mut self, wire: WireId, packet: Packet) {
+        let Some(call) = self.calls.find(wire) else { return };
+        let class = match (self.slot(call.slot).era, packet.method()) {
+            (Some(Era::Legacy), Some(method)) => mcp::from_client(&method, true),
+            _ => FromClient::Forward,
+        };
+        match class {
+            FromClient::SetLevel => self.on_set_level(wire, packet),
+            FromClient::Subscribe => self.on_subscribe(wire, packet),
+            FromClient::Unsubscribe => self.on_unsubscribe(wire, packet),
+            FromClient::Tasks => self.refuse_call(wire, Reason::NoMethod, None),
+            _ => self.send_call(wire, packet),
+        }
+    }
+
+    /// Sends a request under its wire id.
+    pub(super) fn send_call(&mut self, wire: WireId, packet: Packet) {
+        let Some(call) = self.calls.find(wire) else { return };
+        let (slot, has_token) = (call.slot, call.token.is_some());
+        let timeout = self.config.request_timeout.filter(|_| !call.is_listen());
+        let (due, latest) = (timeout.map(|timeout| self.now + timeout), self.now + self.config.request_cap);
+        self.calls.update(wire, |call| {
+            call.stage = Stage::Sent;
+            call.due = due;
+            call.latest = Some(latest);
+        });
+        self.to_child(slot, packet, edits_up(wire, has_token));
+    }
+}
+
+/// What is exchanged in a request on its way to a server: the wire id is also the progress token.
+pub(super) fn edits_up(wire: WireId, has_token: bool) -> Edits {
+    let token = Bytes::copy_from_slice(&wire.token());
+    if has_token {
+        Edits::none().with(ID, token.clone()).with(paths::ASKED_PROGRESS, token)
+    } else {
+        Edits::none().with(ID, token)
+    }
+}

@@ -1,0 +1,189 @@
+//! Clients that go, and servers that come and go.
+
+use alloc::vec::Vec;
+
+use super::call::{Stage, What};
+use super::request::edits_up;
+use super::slot::{Held, Phase};
+use super::{Mux, Out, SlotId};
+use crate::idmap::WireId;
+use crate::mcp::Era;
+use crate::{Instant, Port, Reason};
+
+/// What follows the end of a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// It is started again then.
+    At(Instant),
+    /// It is started again when somebody needs it.
+    OnDemand,
+    /// It is not started again: this is what requests are told.
+    Never(Reason),
+}
+
+impl Mux {
+    /// A client is gone: nobody else must notice.
+    pub fn handle_client_gone(&mut self, now: Instant, client: Port) {
+        self.advance(now);
+        let Some(known) = self.clients.remove(&client) else { return };
+        self.batches.drop_client(client);
+        self.drop_asks_of_client(known.asks);
+        for wire in known.calls.into_values() {
+            if let Some(call) = self.drop_call(wire)
+                && call.stage == Stage::Sent
+            {
+                self.cancel_at_child(call.slot, wire, "the client is gone");
+            }
+        }
+        let Some(slot) = known.slot else { return };
+        self.slot_mut(slot).users.remove(&client);
+        self.drop_subscriptions(slot, client, known.subscriptions);
+        if known.level.is_some() {
+            self.sync_level(slot);
+        }
+    }
+
+    /// A server is being started again.
+    pub fn handle_child_starting(&mut self, now: Instant, slot: SlotId) {
+        self.advance(now);
+        self.slot_mut(slot).phase = Phase::Starting;
+    }
+
+    /// A server has been started: it can be talked to.
+    pub fn handle_child_opened(&mut self, now: Instant, slot: SlotId) {
+        self.advance(now);
+        if self.slot(slot).phase != Phase::Starting {
+            return;
+        }
+        self.slot_mut(slot).has_answered = false;
+        if self.slot(slot).era == Some(Era::Legacy) {
+            self.begin_greeting(slot);
+        } else {
+            self.on_ready(slot);
+        }
+    }
+
+    /// A server is gone. Requests that it had are answered with an error; what it had not been sent waits.
+    pub fn handle_child_ended(&mut self, now: Instant, slot: SlotId, next: Next, detail: Option<&str>) {
+        self.advance(now);
+        self.drop_asks_of_slot(slot);
+        let place = self.slot_mut(slot);
+        let had_answered = place.has_answered;
+        place.level = None;
+        place.phase = match next {
+            Next::At(until) => Phase::Down { until },
+            Next::OnDemand => Phase::Idle,
+            Next::Never(reason) => Phase::Gone(reason),
+        };
+        for subscription in place.subscriptions.values_mut() {
+            subscription.asking = None;
+        }
+        for wire in self.calls.of_slot(slot) {
+            let Some(call) = self.calls.find(wire) else { continue };
+            if call.stage == Stage::Held || (call.is_listen() && !matches!(next, Next::Never(_))) {
+                continue;
+            }
+            let Some(call) = self.calls.take(wire) else { continue };
+            match call.what {
+                What::Initialize => {}
+                // That was too much for a server which does not know it: say what it could not.
+                What::Discover if !had_answered => self.refuse(call, Reason::NoMethod, detail),
+                _ => self.fail(slot, wire, call, Reason::ServerGone, detail),
+            }
+        }
+        match next {
+            Next::Never(reason) => self.refuse_waiting(slot, reason, detail),
+            // Nothing of the process is left that a client of the other era could not use.
+            Next::OnDemand if self.slot(slot).users.is_empty() => self.slot_mut(slot).era = None,
+            _ => {}
+        }
+        self.expire_held(slot);
+    }
+
+    /// A server is in order: what waited for it goes on.
+    pub(super) fn on_ready(&mut self, slot: SlotId) {
+        let place = self.slot_mut(slot);
+        place.phase = Phase::Ready;
+        place.starts += 1;
+        let is_restart = place.starts > 1;
+        let is_legacy = place.era == Some(Era::Legacy);
+        self.outs.push_back(Out::Ready(slot));
+        if is_legacy {
+            self.resubscribe(slot);
+            self.sync_level(slot);
+            if is_restart {
+                self.announce_changes(slot);
+            }
+            self.greet_all(slot);
+        } else {
+            self.listen_again(slot);
+        }
+        self.release(slot);
+    }
+
+    /// A server turned out not to be of the era that was tried on it.
+    pub(super) fn undecide(&mut self, slot: SlotId) {
+        let place = self.slot_mut(slot);
+        place.era = None;
+        if slot == SlotId::Second {
+            place.phase = Phase::Ending;
+            self.outs.push_back(Out::Unneeded(slot));
+        }
+    }
+
+    /// Gives up what has waited too long for a server that is down.
+    pub(super) fn expire_held(&mut self, slot: SlotId) {
+        if !matches!(self.slot(slot).phase, Phase::Down { .. }) {
+            return;
+        }
+        let (now, reason) = (self.now, self.down(slot));
+        while self.slot(slot).held.front().is_some_and(|held| held.until <= now) {
+            if let Some(Held { wire: Some(wire), .. }) = self.slot_mut(slot).pop_held() {
+                self.refuse_call(wire, reason, None);
+            }
+        }
+        while self.slot(slot).greeting.front().is_some_and(|(_, until)| *until <= now) {
+            if let Some((wire, _)) = self.slot_mut(slot).greeting.pop_front() {
+                self.refuse_call(wire, reason, None);
+            }
+        }
+    }
+
+    fn refuse_waiting(&mut self, slot: SlotId, reason: Reason, detail: Option<&str>) {
+        while let Some(held) = self.slot_mut(slot).pop_held() {
+            if let Some(wire) = held.wire {
+                self.refuse_call(wire, reason, detail);
+            }
+        }
+        while let Some((wire, _)) = self.slot_mut(slot).greeting.pop_front() {
+            self.refuse_call(wire, reason, detail);
+        }
+    }
+
+    /// Opens anew what clients listen to: the server was started again.
+    fn listen_again(&mut self, slot: SlotId) {
+        let again: Vec<(WireId, _, bool)> = self
+            .calls
+            .iter()
+            .filter(|(_, call)| call.slot == slot && call.stage == Stage::Sent)
+            .filter_map(|(wire, call)| match &call.what {
+                What::Listen { packet, .. } => Some((wire, packet.clone(), call.token.is_some())),
+                _ => None,
+            })
+            .collect();
+        for (wire, packet, has_token) in again {
+            self.to_child(slot, packet, edits_up(wire, has_token));
+        }
+    }
+
+    /// Sends what was held, in the order in which it came.
+    fn release(&mut self, slot: SlotId) {
+        while self.slot(slot).is_ready() {
+            let Some(held) = self.slot_mut(slot).pop_held() else { break };
+            match held.wire {
+                Some(wire) => self.dispatch(wire, held.packet),
+                None => self.to_child(slot, held.packet, crate::message::Edits::none()),
+            }
+        }
+    }
+}
