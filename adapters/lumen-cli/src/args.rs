@@ -30,6 +30,8 @@ pub(crate) enum Command {
     Connect(Connect),
     /// Give a JSON server the LUMEN transport: put this in front of the server's command.
     Wrap(Wrap),
+    /// Reach a server behind a URL, and speak newline JSON for it: put this line into an agent's configuration.
+    Bridge(Bridge),
     /// Show it at work: a small server, asked over JSON-RPC and over LUMEN, bytes and times counted.
     Demo(Demo),
     /// Turn JSON lines into LUMEN frames, one message at a time.
@@ -53,6 +55,18 @@ const WRAP_EXAMPLES: &str = "\
 Examples:
   lumen wrap -- python server.py
   lumen connect -- lumen wrap -- npx -y @modelcontextprotocol/server-everything
+
+stdin and stdout carry the protocol; everything for people goes to stderr.";
+
+const BRIDGE_EXAMPLES: &str = "\
+Examples:
+  lumen bridge --url https://host
+  lumen bridge --url https://host/api/mcp --header 'X-Team: ${TEAM}'
+  lumen bridge --url http://127.0.0.1:3000 --site weather --timeout 60
+
+The key is --key, or else the variable LUMEN_API_KEY, or else LEUMAS_API_KEY. A variable keeps it out of the list of \
+processes, which every user of this machine can read. HTTPS_PROXY, HTTP_PROXY, ALL_PROXY and NO_PROXY count unless \
+--proxy is given, and SSL_CERT_FILE in place of the platform's certificates.
 
 stdin and stdout carry the protocol; everything for people goes to stderr.";
 
@@ -119,6 +133,50 @@ pub(crate) struct Server {
     /// The server's command and its arguments, passed on exactly; there is no shell in between.
     #[arg(last = true, required = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,
+}
+
+/// No `Debug`: it holds the key.
+#[derive(clap::Args)]
+#[command(after_help = format!("{BRIDGE_EXAMPLES}\n\n{}", Exit::HELP))]
+pub(crate) struct Bridge {
+    /// The server's URL, http or https. Without a path it means /mcp there; with one it is used as it is.
+    #[arg(long, value_name = "URL")]
+    pub(crate) url: String,
+
+    /// Use /mcp/SITE of the URL's host, whatever the URL's path.
+    #[arg(long, value_name = "SITE")]
+    pub(crate) site: Option<String>,
+
+    /// The key, sent as `Authorization: Bearer KEY` to this server only.
+    #[arg(long, value_name = "KEY")]
+    pub(crate) key: Option<String>,
+
+    /// Send a further header; ${NAME} in its value is a variable of the environment, which must be set. May be
+    /// repeated.
+    #[arg(long = "header", value_name = "K: V")]
+    pub(crate) headers: Vec<String>,
+
+    /// Trust the certificates in this PEM file besides the platform's.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) ca: Option<PathBuf>,
+
+    /// How long a request may go unanswered; 0 is for ever.
+    #[arg(long, value_name = "S", default_value_t = 0)]
+    timeout: u64,
+
+    /// How long making a connection may take; 0 is for ever.
+    #[arg(long, value_name = "S", default_value_t = 10)]
+    connect_timeout: u64,
+
+    /// Go through this proxy, http:// or socks5://, except to what NO_PROXY names.
+    #[arg(long, value_name = "URL")]
+    pub(crate) proxy: Option<String>,
+}
+
+impl std::fmt::Debug for Bridge {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Bridge").finish_non_exhaustive()
+    }
 }
 
 #[derive(Debug, clap::Args)]
@@ -204,6 +262,16 @@ impl Connect {
     }
 }
 
+impl Bridge {
+    pub(crate) fn timeout(&self) -> Option<Duration> {
+        seconds(self.timeout)
+    }
+
+    pub(crate) fn connect_timeout(&self) -> Option<Duration> {
+        seconds(self.connect_timeout)
+    }
+}
+
 impl Args {
     /// What clap cannot check without quoting it: the value of a variable may be a secret.
     fn checked(self) -> Result<Self, Exit> {
@@ -228,8 +296,13 @@ impl Server {
     }
 
     pub(crate) fn start_timeout(&self) -> Option<Duration> {
-        (self.start_timeout > 0).then(|| Duration::from_secs(self.start_timeout))
+        seconds(self.start_timeout)
     }
+}
+
+/// Returns a time in which 0 means for ever.
+fn seconds(count: u64) -> Option<Duration> {
+    (count > 0).then(|| Duration::from_secs(count))
 }
 
 /// Parses, or says on the right stream why not.
@@ -266,7 +339,9 @@ pub(crate) fn print(text: &str) -> Exit {
 /// Returns whether the command named on this line has a stdout that carries the protocol.
 fn has_protocol_stdout(args: &[OsString]) -> bool {
     let command = args.iter().skip(1).find(|arg| !arg.to_string_lossy().starts_with('-'));
-    command.is_some_and(|command| command == "connect" || command == "wrap" || command == "demo-server")
+    command.is_some_and(|command| {
+        ["connect", "wrap", "bridge", "demo-server"].iter().any(|name| command == name)
+    })
 }
 
 /// Splits NAME=VALUE. The value may be any bytes.
@@ -310,6 +385,7 @@ mod tests {
             &["lumen", "connect", "--"],
             &["lumen", "wrap", "--env", "=x", "--", "y"],
             &["lumen", "connect", "--probe-timeout", "0", "--", "y"],
+            &["lumen", "bridge"],
         ] {
             assert_eq!(parsed(line).unwrap_err(), Exit::Usage, "{line:?}");
         }
@@ -320,6 +396,7 @@ mod tests {
         for (line, expected) in [
             (&["lumen", "-v", "connect", "--help"][..], true),
             (&["lumen", "wrap", "--help"], true),
+            (&["lumen", "bridge", "--help"], true),
             (&["lumen", "demo", "--help"], false),
             (&["lumen", "--version"], false),
         ] {

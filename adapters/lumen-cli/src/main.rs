@@ -4,6 +4,7 @@
 //! nothing else may be written to it, not even `--help`.
 
 mod args;
+mod bridge;
 mod codec;
 mod demo;
 mod exit;
@@ -24,6 +25,7 @@ fn main() -> ExitCode {
     let exit = match args.command {
         Command::Connect(connect) => relay::connect(connect),
         Command::Wrap(wrap) => relay::wrap(wrap),
+        Command::Bridge(bridge) => bridge::run(bridge),
         Command::Demo(demo) => demo::run(&demo),
         Command::Encode(encode) => codec::encode(&encode),
         Command::Decode(decode) => codec::decode(&decode),

@@ -86,7 +86,7 @@ fn words(server: &Server) -> String {
 }
 
 /// Returns a descriptor that can be read when somebody wants this process to end.
-fn signals() -> io::Result<OwnedFd> {
+pub(crate) fn signals() -> io::Result<OwnedFd> {
     let (read, write) = UnixStream::pair()?;
     read.set_nonblocking(true)?;
     for signal in [SIGTERM, SIGINT, SIGHUP] {
