@@ -59,8 +59,14 @@ fn draining_takes_what_matches_in_order_and_nothing_else() {
         for n in [7, 1, 7, 2, 7, 3, 7] {
             map.try_insert(n).unwrap();
         }
-        let taken: Vec<_> = map.drain_where(|_, entry| *entry == 7).collect();
+        let mut looked_at = Vec::new();
+        let sevens = |wire, entry: &u32| {
+            looked_at.push(wire);
+            *entry == 7
+        };
+        let taken: Vec<_> = map.drain_where(sevens).collect();
         assert_eq!(taken, [1, 3, 5, 7].map(|n| (id(n), 7)));
+        assert_eq!(looked_at, [1, 2, 3, 4, 5, 6, 7].map(id), "each once");
         assert_eq!(map.iter().collect::<Vec<_>>(), [(id(2), &1), (id(4), &2), (id(6), &3)]);
         // One that is not driven to its end leaves the rest.
         assert_eq!(map.drain_where(|_, _| true).next(), Some((id(2), 1)));
