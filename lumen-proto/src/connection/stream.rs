@@ -218,6 +218,11 @@ impl Connection {
         self.events.pop_front()
     }
 
+    /// Returns whether there is an event.
+    pub fn has_event(&self) -> bool {
+        !self.events.is_empty()
+    }
+
     /// Returns when the opening probe is given up.
     #[must_use]
     pub const fn poll_timeout(&self) -> Option<Instant> {

@@ -16,7 +16,7 @@ mod text;
 mod utf8;
 
 #[cfg(test)]
-mod oracle;
+pub(crate) mod oracle;
 
 pub use elements::{Elements, elements};
 pub use envelope::{Batch, Envelope, Kind, Refused, batch};
@@ -28,3 +28,4 @@ pub use path::{Member, Members, decode_str, find, members, text_is};
 pub use scan::{Scan, Scanned};
 pub use span::Span;
 pub use splice::{Patch, Patches, apply, insert_member, remove_member};
+pub(crate) use text::escape_into;

@@ -13,11 +13,11 @@ use serde_json::value::RawValue;
 /// It is asked for a `RawValue`: that checks the grammar without a limit of depth and without reading numbers or
 /// surrogates, which a `Value` refuses when they have no Rust counterpart (`1e400`, a lone surrogate). The one
 /// known difference left is our limit of depth.
-pub(super) fn takes(text: &[u8]) -> bool {
+pub(crate) fn takes(text: &[u8]) -> bool {
     serde_json::from_slice::<&RawValue>(text).is_ok()
 }
 
-pub(super) fn blanks() -> impl Strategy<Value = String> {
+pub(crate) fn blanks() -> impl Strategy<Value = String> {
     prop_oneof![4 => Just(String::new()), 1 => "[ \t\r\n]{1,3}"]
 }
 
@@ -43,7 +43,7 @@ fn spelled(char: char, how: u8) -> String {
 }
 
 /// The token of a string, every character spelled at random.
-pub(super) fn token_of(text: impl Strategy<Value = String>) -> impl Strategy<Value = (String, String)> {
+pub(crate) fn token_of(text: impl Strategy<Value = String>) -> impl Strategy<Value = (String, String)> {
     (text, vec(any::<u8>(), 8)).prop_map(|(text, how)| {
         let spell = |(at, char)| spelled(char, how[at % how.len()]);
         let inner: String = text.chars().enumerate().map(spell).collect();
@@ -51,7 +51,7 @@ pub(super) fn token_of(text: impl Strategy<Value = String>) -> impl Strategy<Val
     })
 }
 
-pub(super) fn any_text() -> impl Strategy<Value = String> {
+pub(crate) fn any_text() -> impl Strategy<Value = String> {
     prop_oneof![
         2 => "[a-z]{0,12}",
         1 => "\\PC{0,40}",
@@ -59,12 +59,12 @@ pub(super) fn any_text() -> impl Strategy<Value = String> {
     ]
 }
 
-pub(super) fn number() -> impl Strategy<Value = String> {
+pub(crate) fn number() -> impl Strategy<Value = String> {
     prop_oneof!["-?(0|[1-9][0-9]{0,4})", "-?(0|[1-9][0-9]{0,24})(\\.[0-9]{1,6})?([eE][+-]?[0-9]{1,2})?",]
 }
 
 /// A value's text. What serde_json cannot make a `Value` of is left out unless `odd`.
-pub(super) fn value(odd: bool) -> impl Strategy<Value = String> {
+pub(crate) fn value(odd: bool) -> impl Strategy<Value = String> {
     let strange = if odd {
         prop_oneof![Just("\"\\uD800\""), Just("\"x\\udc00\\ud800y\""), Just("1e400"), Just("-0")]
     } else {
@@ -86,7 +86,7 @@ pub(super) fn value(odd: bool) -> impl Strategy<Value = String> {
 }
 
 /// A key that often is one of those that count, with its token.
-pub(super) fn key() -> impl Strategy<Value = (String, String)> {
+pub(crate) fn key() -> impl Strategy<Value = (String, String)> {
     let counts = prop_oneof![
         Just("id"),
         Just("method"),
@@ -100,7 +100,7 @@ pub(super) fn key() -> impl Strategy<Value = (String, String)> {
     token_of(prop_oneof![3 => counts.prop_map(String::from), 1 => any_text()])
 }
 
-pub(super) fn object(members: &[((String, String), String)], blank: &str) -> String {
+pub(crate) fn object(members: &[((String, String), String)], blank: &str) -> String {
     let member = |((_, key), value): &((String, String), String)| format!("{key}{blank}:{blank}{value}");
     let members: Vec<String> = members.iter().map(member).collect();
     format!("{{{blank}{}{blank}}}", members.join(&format!("{blank},{blank}")))
@@ -108,24 +108,24 @@ pub(super) fn object(members: &[((String, String), String)], blank: &str) -> Str
 
 /// An object's members (key, its token, value token) and its text.
 #[derive(Clone, Debug)]
-pub(super) struct Doc {
-    pub(super) members: Vec<((String, String), String)>,
-    pub(super) text: String,
+pub(crate) struct Doc {
+    pub(crate) members: Vec<((String, String), String)>,
+    pub(crate) text: String,
 }
 
 impl Doc {
     /// Returns the first value whose key decodes to `name`.
-    pub(super) fn first(&self, name: &str) -> Option<&str> {
+    pub(crate) fn first(&self, name: &str) -> Option<&str> {
         self.members.iter().find(|((key, _), _)| key == name).map(|(_, value)| &value[..])
     }
 
-    pub(super) fn count(&self, name: &str) -> usize {
+    pub(crate) fn count(&self, name: &str) -> usize {
         self.members.iter().filter(|((key, _), _)| key == name).count()
     }
 }
 
 /// An object that resembles a JSON-RPC message more or less.
-pub(super) fn doc(odd: bool) -> impl Strategy<Value = Doc> {
+pub(crate) fn doc(odd: bool) -> impl Strategy<Value = Doc> {
     let simple = prop_oneof![
         number(),
         token_of(any_text()).prop_map(|(_, token)| token),
@@ -141,7 +141,7 @@ pub(super) fn doc(odd: bool) -> impl Strategy<Value = Doc> {
 }
 
 /// A text with a few bytes of it changed, taken away or added.
-pub(super) fn spoiled(text: impl Strategy<Value = String>) -> impl Strategy<Value = Vec<u8>> {
+pub(crate) fn spoiled(text: impl Strategy<Value = String>) -> impl Strategy<Value = Vec<u8>> {
     let likely = prop::sample::select(b"\"\\{}[]:,0-.eEtfnu \n\r\x00\x1f\x7f\x80\xc3\xed\xff".to_vec());
     let byte = prop_oneof![3 => likely, 1 => any::<u8>()];
     (text, vec((any::<prop::sample::Index>(), 0..4_u8, byte), 1..4)).prop_map(|(text, changes)| {
@@ -161,12 +161,12 @@ pub(super) fn spoiled(text: impl Strategy<Value = String>) -> impl Strategy<Valu
 }
 
 /// Sizes of pieces to cut an input into; the last one repeats.
-pub(super) fn cuts() -> impl Strategy<Value = Vec<usize>> {
+pub(crate) fn cuts() -> impl Strategy<Value = Vec<usize>> {
     prop_oneof![Just([1].to_vec()), Just([usize::MAX].to_vec()), vec(1..20_usize, 1..20)]
 }
 
 /// Cuts `input` into pieces.
-pub(super) fn pieces<'a>(mut input: &'a [u8], cuts: &[usize]) -> Vec<&'a [u8]> {
+pub(crate) fn pieces<'a>(mut input: &'a [u8], cuts: &[usize]) -> Vec<&'a [u8]> {
     let mut pieces = Vec::new();
     let mut cuts = cuts.iter().chain(core::iter::repeat(cuts.last().unwrap()));
     while !input.is_empty() {

@@ -167,7 +167,7 @@ pub(super) fn decode(token: &[u8]) -> Option<Cow<'_, str>> {
 }
 
 /// Appends `text` as it stands inside a JSON string, without the quotes.
-pub(super) fn escape_into(out: &mut BytesMut, text: &str) {
+pub(crate) fn escape_into(out: &mut BytesMut, text: &str) {
     let bytes = text.as_bytes();
     let mut at = 0;
     loop {

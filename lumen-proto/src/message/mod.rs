@@ -4,6 +4,10 @@
 
 mod edits;
 mod packet;
+#[cfg(test)]
+pub(crate) mod sample;
+#[cfg(test)]
+mod tests;
 mod value;
 
 pub use edits::{Edit, Edits};

@@ -8,7 +8,7 @@ use bytes::{Bytes, BytesMut};
 
 use super::Hello;
 use crate::jsonrpc::{
-    Kind, Member, Message, Patch, Patches, Span, apply, find, insert_member, members, remove_member, text_is,
+    Member, Message, Patch, Patches, Span, apply, find, insert_member, members, remove_member, text_is,
 };
 
 /// The name of the extension.
@@ -17,13 +17,8 @@ pub const KEY: &str = "dev.lumen/transport";
 const INITIALIZE: &[&str] = &["capabilities", "extensions"];
 const DISCOVER: &[&str] = &["_meta", "io.modelcontextprotocol/clientCapabilities", "extensions"];
 
-/// The methods that open an MCP session.
+/// The methods of the requests that open an MCP session and may carry the offer.
 pub const METHODS: [&str; 2] = ["initialize", "server/discover"];
-
-/// Returns whether this message opens an MCP session and may carry the offer.
-pub fn is_handshake(message: &Message) -> bool {
-    message.kind() == Kind::Request && place(message).is_some()
-}
 
 /// Returns the handshake request with our offer in it, instead of any that it had.
 pub fn add(message: &Message) -> Option<Message> {
@@ -48,13 +43,11 @@ pub fn take_echo(message: &Message) -> Option<(Message, Hello)> {
 }
 
 fn place(message: &Message) -> Option<&'static [&'static str]> {
-    if message.method_is("initialize") {
-        Some(INITIALIZE)
-    } else if message.method_is("server/discover") {
-        Some(DISCOVER)
-    } else {
-        None
-    }
+    METHODS
+        .into_iter()
+        .zip([INITIALIZE, DISCOVER])
+        .find(|(method, _)| message.method_is(method))
+        .map(|(_, place)| place)
 }
 
 /// Puts our hello at `path` below `within`, making the objects that are missing. Refuses, by `None`, a place
@@ -211,8 +204,6 @@ mod tests {
         ] {
             assert!(add(&message(odd)).is_none() && take(&message(odd)).is_none(), "{odd}");
         }
-        assert!(is_handshake(&message(BARE)));
-        assert!(!is_handshake(&message(r#"{"method":"initialize","params":{}}"#)));
     }
 
     #[test]

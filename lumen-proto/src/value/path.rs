@@ -120,3 +120,48 @@ fn head(bytes: &[u8], container: &Range<usize>, tag: u8) -> (usize, usize) {
     };
     read().unwrap_or_default()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::vec::Vec;
+
+    use proptest::prelude::*;
+
+    use super::super::model::any_tree;
+    use super::super::tape::{Node, Tape};
+    use super::*;
+
+    /// Compares with a tape all the way down.
+    fn assert_same(bytes: &[u8], node: &Node<'_>) {
+        assert_eq!(str(bytes, node.range()), node.as_str());
+        let elements: Vec<_> = elements(bytes, node.range()).collect();
+        assert_eq!(elements, node.elements().map(|element| element.range()).collect::<Vec<_>>());
+        let members: Vec<_> = members(bytes, node.range()).collect();
+        assert_eq!(members, node.members().map(|(key, value)| (key, value.range())).collect::<Vec<_>>());
+        for (key, _) in &members {
+            let last = node.members().filter(|(name, _)| name == key).last().map(|(_, value)| value.range());
+            assert_eq!(find(bytes, node.range(), &[key]), last);
+        }
+        node.elements()
+            .chain(node.members().map(|(_, value)| value))
+            .for_each(|node| assert_same(bytes, &node));
+    }
+
+    proptest! {
+        #[test]
+        fn everything_is_where_a_tape_has_it(tree in any_tree()) {
+            let mut bytes = Vec::new();
+            tree.encode(&mut bytes);
+            let mut tape = Tape::new();
+            tape.parse(&bytes, None).unwrap();
+            assert_same(&bytes, &tape.root(&bytes, None).unwrap());
+        }
+
+        #[test]
+        fn other_bytes_give_less_or_nothing(bytes in proptest::collection::vec(
+            prop_oneof![0xe0_u8..0xe8, any::<u8>(), 0_u8..5], 0..60), start in 0_usize..60, end in 0_usize..70) {
+            let _ = members(&bytes, start..end).count() + elements(&bytes, start..end).count();
+            let _ = (find(&bytes, start..end, &["id", "x"]), str(&bytes, start..end));
+        }
+    }
+}

@@ -1,0 +1,283 @@
+//! Messages that stay in the encoding they came in.
+
+use bytes::Bytes;
+
+use super::*;
+use crate::message::Encoding;
+use crate::message::sample::{FILLS, Fill, PROGRESS_TOKEN, Random, Sample};
+
+fn keeping(role: Role) -> Connection {
+    let mut config = Config::new(role);
+    config.keep_values = true;
+    let mut connection = Connection::new(config);
+    connection.handle_opened(Instant::ZERO);
+    connection
+}
+
+/// A server side that has met a client and keeps values.
+fn reading() -> Connection {
+    let mut connection = keeping(Role::Server);
+    connection.handle_data(OPENING_PROBE);
+    let _ = sent(&mut connection);
+    connection
+}
+
+/// A client side whose server speaks frames and listed these.
+fn writing(caps: &str) -> Connection {
+    let mut connection = client(Mode::Auto);
+    let _ = sent(&mut connection);
+    connection.handle_data(&framed(Kind::PROBE_ACK, &format!(r#"{{"v":1,"caps":{caps}}}"#)));
+    let _ = sent(&mut connection);
+    let _ = events(&mut connection);
+    connection
+}
+
+const EXACT: &str = r#"["compression","exact"]"#;
+
+fn compressed(kind: Kind, value: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    frame_bytes_into(&mut bytes, kind, Flags::COMPRESSED, value);
+    bytes
+}
+
+fn packet_of(json: &str) -> Packet {
+    Packet::from_value(value_of(json).into()).unwrap()
+}
+
+fn one(connection: &mut Connection, bytes: &[u8]) -> Packet {
+    connection.handle_data(bytes);
+    let mut got = events(connection);
+    let Some(Event::Message(packet)) = got.pop() else { panic!("{got:?}") };
+    packet
+}
+
+fn edits(id: &Fill, token: &Fill) -> Edits {
+    Edits::none().with(&["id"], id.text).with(PROGRESS_TOKEN, token.text)
+}
+
+fn fills(random: &mut Random) -> [&'static Fill; 4] {
+    [(); 4].map(|()| &FILLS[random.below(FILLS.len())])
+}
+
+const MESSAGES: usize = 10_000;
+
+#[test]
+fn from_line_to_line_every_byte_outside_of_the_edits_stays() {
+    let mut random = Random::new(2);
+    let (mut reader, mut writer) = (keeping(Role::Plain), connection(Role::Plain));
+    for _ in 0..MESSAGES {
+        let sample = Sample::new(&mut random);
+        let [id, token, new_id, new_token] = fills(&mut random);
+        let packet = one(&mut reader, format!("{}\n", sample.text(id, token)).as_bytes());
+        writer.send_edited(packet, edits(new_id, new_token));
+        assert_eq!(text(&sent(&mut writer)), format!("{}\n", sample.text(new_id, new_token)));
+    }
+}
+
+#[test]
+fn from_value_to_value_every_byte_outside_of_the_edits_stays() {
+    let mut random = Random::new(3);
+    let (mut reader, mut writer) = (reading(), writing(EXACT));
+    for _ in 0..MESSAGES {
+        let sample = Sample::new(&mut random);
+        let [id, token, new_id, new_token] = fills(&mut random);
+        // Their lengths are often longer than they have to be, and their words spelled out: made anew, they would
+        // be other bytes.
+        let packet = one(&mut reader, &compressed(Kind::REQUEST, &sample.value(id, token)));
+        assert_eq!(packet.encoding(), Encoding::Value);
+        let kind =
+            if packet.kind() == crate::jsonrpc::Kind::Request { Kind::REQUEST } else { Kind::RESPONSE };
+        writer.send_edited(packet, edits(new_id, new_token));
+        assert_eq!(sent(&mut writer), compressed(kind, &sample.value(new_id, new_token)));
+    }
+}
+
+#[test]
+fn across_carriers_the_document_and_the_spelling_of_its_ids_stay() {
+    let mut random = Random::new(4);
+    let (mut reader, mut writer) = (reading(), connection(Role::Plain));
+    let mut plain = keeping(Role::Plain);
+    let mut frames = writing(EXACT);
+    for _ in 0..500 {
+        let sample = Sample::new(&mut random);
+        let [id, token, new_id, new_token] = fills(&mut random);
+        let expected = value_of(&sample.text(new_id, new_token));
+        let packet = one(&mut reader, &compressed(Kind::REQUEST, &sample.value(id, token)));
+        writer.send_edited(packet, edits(new_id, new_token));
+        let line = sent(&mut writer);
+        assert_eq!(value_of(text(&line)), expected);
+        let packet = one(&mut plain, &line);
+        assert_eq!(packet.id().unwrap(), new_id.text.as_bytes());
+        // A text that goes compressed is edited first.
+        let packet = one(&mut plain, format!("{}\n", sample.text(id, token)).as_bytes());
+        let kind =
+            if packet.kind() == crate::jsonrpc::Kind::Request { Kind::REQUEST } else { Kind::RESPONSE };
+        frames.send_edited(packet, edits(new_id, new_token));
+        assert_eq!(sent(&mut frames), compressed(kind, &expected));
+    }
+}
+
+const CALL: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x"}}"#;
+
+#[test]
+fn a_client_gets_its_id_as_it_spelled_it_wherever_text_can_carry_it() {
+    for id in ["1e0", r#""\u0061""#, "-0.0", "12345678901234567890"] {
+        let edits = Edits::none().with(&["id"], id);
+        let expected = CALL.replace(":1,", &format!(":{id},"));
+        let mut line = connection(Role::Plain);
+        line.send_edited(packet_of(CALL), edits.clone());
+        assert_eq!(text(&sent(&mut line)), format!("{expected}\n"));
+        let mut plain = writing(r#"["streaming"]"#);
+        plain.send_edited(packet_of(CALL), edits);
+        assert_eq!(sent(&mut plain), framed(Kind::REQUEST, &expected));
+    }
+}
+
+#[test]
+fn what_a_lesser_peer_would_not_get_goes_as_text() {
+    let whole = CALL.replace("\"x\"", "1.0");
+    let edits = Edits::none().with(&["id"], "7");
+    let mut exact = writing(EXACT);
+    exact.send_edited(packet_of(&whole), edits.clone());
+    assert_eq!(sent(&mut exact), compressed(Kind::REQUEST, &value_of(&whole.replace(":1,", ":7,"))));
+    let mut lesser = writing(r#"["compression"]"#);
+    lesser.send_edited(packet_of(&whole), edits);
+    assert_eq!(sent(&mut lesser), framed(Kind::REQUEST, &whole.replace(":1,", ":7,")));
+    // The document would fit, the id does not.
+    for (caps, id) in [(EXACT, "1e400"), (EXACT, r#""\ud800""#), (r#"["compression"]"#, "1e0")] {
+        let mut writer = writing(caps);
+        writer.send_edited(packet_of(CALL), Edits::none().with(&["id"], id));
+        assert_eq!(sent(&mut writer), framed(Kind::REQUEST, &CALL.replace(":1,", &format!(":{id},"))));
+    }
+}
+
+#[test]
+fn values_are_kept_only_if_asked_for_and_however_they_are_cut() {
+    let value = value_of(CALL);
+    let frame = compressed(Kind::REQUEST, &value);
+    for chunk in [1, 7, frame.len()] {
+        let mut keeping = reading();
+        cut(&mut keeping, &frame, chunk);
+        let packet = Packet::from_value(value.clone().into()).unwrap();
+        assert_eq!(events(&mut keeping), [Event::Upgraded, Event::Message(packet)]);
+        let mut texting = connection(Role::Server);
+        texting.handle_data(OPENING_PROBE);
+        cut(&mut texting, &frame, chunk);
+        assert_eq!(events(&mut texting), [Event::Upgraded, Event::Message(message(CALL))]);
+    }
+}
+
+#[test]
+fn a_value_that_is_refused_is_refused_for_the_same_reason_as_its_text() {
+    for json in [
+        r#"{"id":null,"method":"m"}"#,
+        r#"{"id":7,"id":7,"method":"m"}"#,
+        r#"{"id":7,"method":1}"#,
+        r#"{"id":"\u0001","params":{},"method":null}"#,
+        r#"{"x":1}"#,
+        "[]",
+        r#"[{"id":1,"method":"m"},{"id":2,"method":1}]"#,
+    ] {
+        let frame = compressed(Kind::REQUEST, &value_of(json));
+        let mut keeping = reading();
+        keeping.handle_data(&frame);
+        let mut texting = connection(Role::Server);
+        texting.handle_data(OPENING_PROBE);
+        texting.handle_data(&frame);
+        let told = events(&mut keeping);
+        assert!(matches!(told[..], [Event::Rejected { .. }]), "{json}: {told:?}");
+        assert_eq!(told, events(&mut texting), "{json}");
+    }
+    // No value at all: only a scan can tell whom to answer.
+    let mut keeping = reading();
+    keeping.handle_data(&compressed(Kind::REQUEST, b"\xe7\x03\x04\xe3\x0c\xff\x01x\xdf"));
+    let rejected =
+        Event::Rejected { reason: Reason::NotValue { at: 8 }, id: Some("6".into()), has_method: true };
+    assert_eq!(events(&mut keeping), [rejected]);
+}
+
+#[test]
+fn a_line_too_long_is_given_back_with_its_edits() {
+    let mut config = Config::new(Role::Plain);
+    config.max_line = CALL.len();
+    let mut c = Connection::new(config);
+    c.handle_opened(Instant::ZERO);
+    let longer = Edits::none().with(&["id"], "12");
+    for packet in [message(CALL), packet_of(CALL)] {
+        c.send_edited(packet.clone(), Edits::none().with(&["id"], "2"));
+        assert_eq!(c.queued(), packet.len() + 1);
+        assert_eq!(text(&sent(&mut c)), format!("{}\n", CALL.replace(":1,", ":2,")));
+        c.send_edited(packet.clone(), longer.clone());
+        assert_eq!(sent(&mut c), b"");
+        let reason = Reason::TooLong { len: CALL.len() as u64 + 1, max: CALL.len() as u64 };
+        assert_eq!(events(&mut c), [Event::Unsent { message: packet, edits: longer.clone(), reason }]);
+        assert_eq!((c.queued(), c.queued_own()), (0, 0));
+    }
+}
+
+/// `INIT` with an offer, and an answer to it with an echo.
+fn handshake() -> (String, String) {
+    let hello = r#""dev.lumen/transport":{"v":1,"caps":["compression"]}"#;
+    let with = |place: &str, text: &str| text.replace(place, &format!(r#"{{"extensions":{{{hello}}}}}"#));
+    (with("{}", INIT), with("{}", r#"{"id":0,"result":{"capabilities":{}}}"#))
+}
+
+#[test]
+fn a_handshake_in_a_value_loses_its_offer_and_its_answer_gets_the_echo() {
+    let (offered, echoed) = handshake();
+    let bare = r#"{"id":0,"result":{"capabilities":{}}}"#;
+    let mut server = reading();
+    let packet = one(&mut server, &compressed(Kind::REQUEST, &value_of(&offered)));
+    assert_eq!(packet, message(INIT));
+    // The hub knows it by another id, and gives the client's own back.
+    for answer in [message(&bare.replace(":0,", ":99,")), packet_of(&bare.replace(":0,", ":99,"))] {
+        let mut server = reading();
+        let _ = one(&mut server, &compressed(Kind::REQUEST, &value_of(&offered)));
+        server.send_edited(answer, Edits::none().with(&["id"], "0"));
+        let out = sent(&mut server);
+        let sent = frame_text(&out);
+        assert!(sent.contains(r#""id":0"#) && sent.contains("dev.lumen/transport"), "{sent}");
+    }
+    // An answer that is none to the handshake, by the id that the client knows.
+    server.send_edited(message(bare), Edits::none().with(&["id"], "5"));
+    let out = sent(&mut server);
+    assert!(!frame_text(&out).contains("dev.lumen"));
+    // Toward a server: the offer is added under the id that goes out, the echo taken out of a value.
+    let mut c = keeping(Role::Client { mode: Mode::Offer, probe_timeout: limits::PROBE_TIMEOUT });
+    c.send_edited(packet_of(&INIT.replace(":0,", ":99,")), Edits::none().with(&["id"], "0"));
+    let out = sent(&mut c);
+    assert!(text(&out).contains(r#""id":0"#) && text(&out).contains("dev.lumen/transport"));
+    c.handle_data(format!("{echoed}\n").as_bytes());
+    assert_eq!(events(&mut c), [Event::Message(message(bare))]);
+    let mut c = keeping(Role::Client { mode: Mode::Auto, probe_timeout: limits::PROBE_TIMEOUT });
+    c.handle_data(ACK);
+    c.send_edited(packet_of(&INIT.replace(":0,", ":99,")), Edits::none().with(&["id"], "0"));
+    let _ = sent(&mut c);
+    let _ = events(&mut c);
+    assert_eq!(one(&mut c, &compressed(Kind::RESPONSE, &value_of(&echoed))), message(bare));
+}
+
+/// The text of the payload of the one message frame that `bytes` are.
+fn frame_text(bytes: &[u8]) -> String {
+    let (header, at) = frame::Header::decode(bytes).unwrap().unwrap();
+    assert_eq!(bytes.len(), at + usize::try_from(header.len).unwrap());
+    let payload = &bytes[at..];
+    if header.flags == Flags::NONE {
+        return text(payload).into();
+    }
+    let packet = Packet::from_value(Bytes::copy_from_slice(payload)).unwrap();
+    text(packet.to_text().unwrap().bytes()).into()
+}
+
+#[test]
+fn a_batch_goes_by_its_requests_in_a_value_too() {
+    for (json, kind) in [
+        (r#"[{"method":"m"},{"id":1,"method":"m"}]"#, Kind::REQUEST),
+        (r#"[{"id":1,"result":1},{"method":"m"}]"#, Kind::RESPONSE),
+        (r#"[{"method":"m"}]"#, Kind::NOTIFY),
+    ] {
+        let mut writer = writing(EXACT);
+        writer.send(packet_of(json));
+        assert_eq!(sent(&mut writer), compressed(kind, &value_of(json)), "{json}");
+    }
+}
