@@ -112,3 +112,66 @@ pub const MAX_CLIENT_CALLS: usize = 4096;
 
 /// Bytes kept for the subscriptions of one client: URIs and the requests that opened them.
 pub const MAX_CLIENT_KEPT: usize = 1024 * 1024;
+
+/// Requests to a server behind HTTP that are under way at once; more wait in the queue, and what is no request passes
+/// them.
+pub const MAX_EXCHANGES: usize = 128;
+
+/// The same with what is no request: notifications, answers, what follows an answer in its stream. Worst case: as many
+/// connections, and two of our own.
+pub const MAX_POSTS: usize = 256;
+
+/// Bytes of unfinished HTTP responses that are kept. When there are more, only the largest is read on. Worst case:
+/// this, plus one message.
+pub const MAX_COLLECTED: usize = 2 * MAX_MESSAGE;
+
+/// Bytes of a refusing HTTP response that are read in case it is a JSON-RPC error.
+pub const MAX_ERROR_BODY: usize = 1024 * 1024;
+
+/// Bytes of an HTTP response that are quoted in an error.
+pub const MAX_QUOTE: usize = 1024;
+
+/// Bytes of a header's value that are kept: a session id, an event id.
+pub const MAX_HEADER: usize = 4 * 1024;
+
+/// Bytes of tools' parameters remembered because they also go into headers.
+pub const MAX_TOOLS: usize = 1024 * 1024;
+
+/// Pages of a list of tools that are fetched anew for a call refused over its headers.
+pub const MAX_TOOL_PAGES: u32 = 64;
+
+/// How often in a row an HTTP stream is opened again without anything new in it.
+pub const MAX_RESUMES: u32 = 8;
+
+/// The wait before an HTTP stream is opened again, unless the server named another; doubled with every try that
+/// brought nothing.
+pub const RETRY_BASE: Duration = Duration::from_secs(1);
+
+/// The longest such wait, unless the server named a longer one.
+pub const RETRY_CAP: Duration = Duration::from_secs(30);
+
+/// How long an HTTP stream may go on after everything asked was answered in it.
+pub const STREAM_LINGER: Duration = Duration::from_secs(5);
+
+/// How long a POST that asks for nothing, or one of our own, may take.
+pub const POST_PATIENCE: Duration = Duration::from_secs(30);
+
+/// How long the end of an HTTP session is waited for.
+pub const DELETE_PATIENCE: Duration = Duration::from_secs(2);
+
+/// The same when we were told to end.
+pub const QUICK_DELETE_PATIENCE: Duration = Duration::from_millis(500);
+
+/// Clients of one hub.
+pub const MAX_CLIENTS: usize = 1024;
+
+/// Bytes queued for one client of a hub before it is sent away as one that does not read. Worst case: this plus one
+/// message.
+pub const MAX_CLIENT_QUEUE: usize = 16 * 1024 * 1024;
+
+/// Bytes queued for all clients of a hub before the one with the most is sent away. Worst case: this plus one
+/// message.
+pub const MAX_HUB_QUEUE: usize = 256 * 1024 * 1024;
+
+/// How long a hub that was told to end waits for answers.
+pub const DRAIN_GRACE: Duration = Duration::from_secs(5);

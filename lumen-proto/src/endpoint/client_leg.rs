@@ -4,6 +4,7 @@ use bytes::{Bytes, BytesMut};
 
 use crate::connection::{Config, Connection, Event};
 use crate::jsonrpc::{Message, reply};
+use crate::message::{Edits, Packet};
 use crate::{Input, Instant, Port, Reason, Transmit, limits};
 
 /// The side toward a client.
@@ -49,6 +50,20 @@ impl ClientLeg {
     pub(super) fn send(&mut self, message: Message) {
         if self.state != State::Deaf {
             self.connection.send(message);
+        }
+    }
+
+    /// Queues a message in which something is exchanged when it leaves.
+    pub(super) fn send_edited(&mut self, packet: Packet, edits: Edits) {
+        if self.state != State::Deaf {
+            self.connection.send_edited(packet, edits);
+        }
+    }
+
+    /// Queues a message of ours that answers what it has just sent.
+    pub(super) fn send_own(&mut self, packet: Packet) {
+        if self.state != State::Deaf {
+            self.connection.send_own(packet);
         }
     }
 
@@ -109,6 +124,16 @@ impl ClientLeg {
     /// Returns whether no more should be read for it.
     pub(super) const fn is_full(&self) -> bool {
         self.connection.queued() >= limits::MAX_QUEUE
+    }
+
+    /// Returns the bytes of messages that wait for their turn.
+    pub(super) const fn queued(&self) -> usize {
+        self.connection.queued()
+    }
+
+    /// Returns whether something that came is not taken yet.
+    pub(super) fn has_event(&self) -> bool {
+        self.connection.has_event()
     }
 
     /// Returns whether messages wait for their turn.

@@ -135,17 +135,24 @@ impl Events {
 
     /// Passes on what concerns the stream of `port` and no message. Gives everything else back.
     pub(super) fn pass(&mut self, port: Port, event: connection::Event) -> Option<connection::Event> {
-        self.push(match event {
-            connection::Event::Noise { excerpt, lines, bytes } => {
-                Event::Noise { port, excerpt, lines, bytes }
-            }
-            connection::Event::Stray(_) => Event::Stray(port),
-            connection::Event::Skipped { kind, frames } => Event::Skipped { port, kind, frames },
-            connection::Event::Upgraded => Event::Upgraded(port),
-            connection::Event::FellBack => Event::FellBack(port),
-            connection::Event::Lost(reason) => Event::Lost { port, reason },
-            other => return Some(other),
-        });
-        None
+        pass(port, event, |event| self.push(event))
     }
+}
+
+/// Makes of what concerns the stream of `port` and no message what its owner is to be told. Gives everything else back.
+pub(super) fn pass(
+    port: Port,
+    event: connection::Event,
+    tell: impl FnOnce(Event),
+) -> Option<connection::Event> {
+    tell(match event {
+        connection::Event::Noise { excerpt, lines, bytes } => Event::Noise { port, excerpt, lines, bytes },
+        connection::Event::Stray(_) => Event::Stray(port),
+        connection::Event::Skipped { kind, frames } => Event::Skipped { port, kind, frames },
+        connection::Event::Upgraded => Event::Upgraded(port),
+        connection::Event::FellBack => Event::FellBack(port),
+        connection::Event::Lost(reason) => Event::Lost { port, reason },
+        other => return Some(other),
+    });
+    None
 }

@@ -1,8 +1,10 @@
-//! F6: the machines that a driver runs: [`Peer`], one end of a session, and [`Relay`], the hop in the middle.
+//! F6: the machines that a driver runs: [`Peer`], one end of a session, [`Relay`], the hop in the middle, and [`Hub`],
+//! many clients on one server.
 
 mod bridge;
 mod client_leg;
 mod event;
+mod hub;
 mod ids;
 mod peer;
 mod ready;
@@ -13,6 +15,7 @@ mod tests;
 
 pub use bridge::{Bridge, BridgeEvent};
 pub use event::{Event, Outcome, Why};
+pub use hub::{Hub, HubConfig, HubEvent, Parted, ServerStatus};
 pub use peer::{Peer, SendError};
 pub use relay::Relay;
 pub use server_leg::ServerConfig;

@@ -9,11 +9,13 @@ pub(super) struct Ready {
 }
 
 impl Ready {
-    /// Notes how the port stands now: it is due when it gains output, and when it wants input again.
-    pub(super) fn note(&mut self, wanted: bool, output: bool) {
-        self.due |= (output && !self.output) || (wanted && !self.wanted);
+    /// Notes how the port stands now: it is due when it gains output, and when it wants input again. Returns whether
+    /// it has become due.
+    pub(super) fn note(&mut self, wanted: bool, output: bool) -> bool {
+        let gained = (output && !self.output) || (wanted && !self.wanted);
         self.wanted = wanted;
         self.output = output;
+        gained && !core::mem::replace(&mut self.due, true)
     }
 
     /// Notes that the driver was just told that there is no output: what there is at the next note is new.

@@ -8,7 +8,7 @@ use bytes::BytesMut;
 use super::event::Why;
 use crate::connection::{Config, Connection, Event as StreamEvent, Role};
 use crate::jsonrpc::{self, Message};
-use crate::message::Packet;
+use crate::message::{Edits, Packet};
 use crate::negotiate::Mode;
 use crate::supervisor::{Behind, Ended, Ladder, Supervisor};
 use crate::{Action, ChildEvent, Input, Instant, Port, Transmit, limits};
@@ -31,6 +31,8 @@ pub struct ServerConfig {
     pub max_message: usize,
     /// The largest message sent to it as a JSON line, in bytes.
     pub max_line: usize,
+    /// Whether its messages stay in the encoding they came in; see [`Config::keep_values`].
+    pub(super) keep_values: bool,
 }
 
 impl ServerConfig {
@@ -44,6 +46,7 @@ impl ServerConfig {
             start_timeout: Some(limits::START_TIMEOUT),
             max_message: limits::MAX_MESSAGE,
             max_line: limits::MAX_LINE_TO_SERVER,
+            keep_values: false,
         }
     }
 
@@ -69,12 +72,9 @@ impl ServerConfig {
     }
 
     fn connection(&self, mode: Mode) -> Connection {
-        Connection::new(Config {
-            role: Role::Client { mode, probe_timeout: self.probe_timeout },
-            max_message: self.max_message,
-            max_line: self.max_line,
-            keep_values: false,
-        })
+        let role = Role::Client { mode, probe_timeout: self.probe_timeout };
+        let Self { max_message, max_line, keep_values, .. } = *self;
+        Connection::new(Config { max_message, max_line, keep_values, ..Config::new(role) })
     }
 }
 
@@ -97,6 +97,8 @@ pub(super) struct ServerLeg {
     config: ServerConfig,
     supervisor: Supervisor,
     connection: Connection,
+    /// How the next start is asked for LUMEN.
+    mode: Mode,
     first: First,
     events: VecDeque<LegEvent>,
 }
@@ -106,13 +108,13 @@ pub(super) struct ServerLeg {
 enum First {
     /// A probe was sent: messages are kept for a second start.
     Probed {
-        kept: VecDeque<Message>,
+        kept: VecDeque<(Packet, Edits)>,
         bytes: usize,
         due: Option<Instant>,
     },
     /// It is being ended because nothing came; the kept messages go to the next one.
     Replacing {
-        kept: VecDeque<Message>,
+        kept: VecDeque<(Packet, Edits)>,
         bytes: usize,
     },
     /// There will be no second start.
@@ -122,23 +124,34 @@ enum First {
     Answered,
 }
 
+impl First {
+    const fn new(mode: Mode) -> Self {
+        match mode {
+            Mode::Auto | Mode::Probe => Self::Probed { kept: VecDeque::new(), bytes: 0, due: None },
+            Mode::Offer | Mode::Off => Self::Awaited { due: None },
+        }
+    }
+}
+
 impl ServerLeg {
     pub(super) fn new(config: ServerConfig, port: Port) -> Self {
-        let first = match config.mode {
-            Mode::Auto | Mode::Probe => First::Probed { kept: VecDeque::new(), bytes: 0, due: None },
-            Mode::Offer | Mode::Off => First::Awaited { due: None },
-        };
         Self {
             supervisor: Supervisor::new(config.behind, port),
             connection: config.connection(config.mode),
+            mode: config.mode,
+            first: First::new(config.mode),
             config,
-            first,
             events: VecDeque::new(),
         }
     }
 
+    /// Starts it, also again when it is over: as it was asked for LUMEN last.
     pub(super) fn start(&mut self) {
-        self.supervisor.start();
+        if !self.supervisor.is_alive() {
+            self.connection = self.config.connection(self.mode);
+            self.first = First::new(self.mode);
+            self.supervisor.start();
+        }
     }
 
     pub(super) fn handle_input(&mut self, now: Instant, input: Input<'_>) {
@@ -214,12 +227,17 @@ impl ServerLeg {
 
     /// Queues a message.
     pub(super) fn send(&mut self, now: Instant, message: Message) {
-        self.keep(now, &message);
-        self.connection.send(message);
+        self.send_edited(now, message.into(), Edits::none());
+    }
+
+    /// Queues a message in which something is exchanged when it leaves.
+    pub(super) fn send_edited(&mut self, now: Instant, packet: Packet, edits: Edits) {
+        self.keep(now, &packet, &edits);
+        self.connection.send_edited(packet, edits);
     }
 
     /// Queues an answer of our own to a request of the server.
-    pub(super) fn send_own(&mut self, message: Message) {
+    pub(super) fn send_own(&mut self, message: impl Into<Packet>) {
         self.connection.send_own(message);
     }
 
@@ -296,12 +314,12 @@ impl ServerLeg {
     }
 
     /// Keeps a message for a second start, and starts the clock of the first answer.
-    fn keep(&mut self, now: Instant, message: &Message) {
+    fn keep(&mut self, now: Instant, message: &Packet, edits: &Edits) {
         let is_request = matches!(message.kind(), jsonrpc::Kind::Request | jsonrpc::Kind::Batch);
         match &mut self.first {
             First::Probed { kept, bytes, due } => {
                 *bytes += message.len();
-                kept.push_back(message.clone());
+                kept.push_back((message.clone(), edits.clone()));
                 if is_request && due.is_none() {
                     let patience = self.config.probed_answer_timeout;
                     *due =
@@ -313,7 +331,7 @@ impl ServerLeg {
             }
             First::Replacing { kept, bytes } => {
                 *bytes += message.len();
-                kept.push_back(message.clone());
+                kept.push_back((message.clone(), edits.clone()));
             }
             First::Awaited { due } if is_request && due.is_none() => {
                 *due = self.config.start_timeout.map(|timeout| now + timeout);
@@ -352,14 +370,12 @@ impl ServerLeg {
             First::Replacing { kept, .. } => (kept, Why::NoAnswer),
             _ => return self.events.push_back(LegEvent::Ended(ended)),
         };
-        let mode = if self.config.mode == Mode::Auto { Mode::Offer } else { Mode::Off };
-        self.connection = self.config.connection(mode);
-        self.first = First::Awaited { due: None };
+        self.mode = if self.mode == Mode::Auto { Mode::Offer } else { Mode::Off };
+        self.start();
         self.events.push_back(LegEvent::Restarting(why));
-        for message in kept {
-            self.send(now, message);
+        for (packet, edits) in kept {
+            self.send_edited(now, packet, edits);
         }
-        self.supervisor.start();
     }
 }
 

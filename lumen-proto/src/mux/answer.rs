@@ -62,7 +62,7 @@ impl Mux {
             edits = edits.with(paths::ENDED_SUBSCRIPTION, owner.id.clone());
         }
         let Some(batch) = call.batch else {
-            return self.to_client(owner.client, packet, edits);
+            return self.tell_client(owner.client, packet, edits);
         };
         match packet.edited(&edits) {
             Ok(message) => self.gather(batch, Some(message.bytes())),
@@ -80,7 +80,7 @@ impl Mux {
         detail: Option<&str>,
     ) {
         match call.what {
-            What::Initialize => self.on_refused(slot, None),
+            What::Initialize => self.on_refused(slot, None, reason),
             What::Subscribe { uri, waiters } => {
                 self.on_not_subscribed(slot, wire, &uri);
                 for waiter in waiters {
@@ -110,7 +110,7 @@ impl Mux {
             Some(batch) => self.gather(batch, Some(&reply::error(Some(&owner.id), &reason, detail))),
             None => {
                 if let Some(packet) = own::error(Some(&owner.id), &reason, detail) {
-                    self.to_client(owner.client, packet, Edits::none());
+                    self.tell_client(owner.client, packet, Edits::none());
                 }
             }
         }
@@ -167,7 +167,7 @@ impl Mux {
 
     fn gather(&mut self, batch: u64, answer: Option<&[u8]>) {
         if let Some((client, message)) = self.batches.settle(batch, answer) {
-            self.to_client(client, Packet::from(message), Edits::none());
+            self.tell_client(client, Packet::from(message), Edits::none());
         }
     }
 

@@ -6,8 +6,8 @@ use alloc::vec::Vec;
 
 use bytes::Bytes;
 
-use super::SlotId;
-use crate::idmap::{Full, Growing, IdMap, WireId};
+use super::slot::SlotId;
+use crate::idmap::{Growing, IdMap, WireId};
 use crate::jsonrpc::IdKey;
 use crate::mcp::Level;
 use crate::message::Packet;
@@ -100,17 +100,17 @@ pub(super) struct Calls {
 }
 
 impl Calls {
-    /// Adds a call; gives it back when there are too many.
-    pub(super) fn try_add(&mut self, call: Call) -> Result<WireId, Call> {
+    /// Adds a call, unless there are too many.
+    pub(super) fn add(&mut self, call: Call) -> Option<WireId> {
         let due = call.due;
-        let wire = self.map.try_insert(call).map_err(|Full(call)| call)?;
+        let wire = self.map.try_insert(call).ok()?;
         if let Some(call) = self.map.get(wire) {
             note(&mut self.busy, &mut self.logging, call, true);
         }
         if let Some(due) = due {
             self.dues.insert((due, Due::Call(wire)));
         }
-        Ok(wire)
+        Some(wire)
     }
 
     /// Takes a call out: whatever else comes for it finds nothing.
@@ -221,7 +221,6 @@ impl Calls {
     pub(super) fn iter(&self) -> impl Iterator<Item = (WireId, &Call)> {
         self.map.iter()
     }
-
 }
 
 /// Counts a call that comes or goes, while the server works on it.

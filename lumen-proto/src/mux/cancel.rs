@@ -22,7 +22,7 @@ impl Mux {
             _ => {
                 let Some(slot) = known.slot else { return };
                 if self.slot(slot).is_ready() {
-                    self.to_child(slot, packet, Edits::none());
+                    self.tell_child(slot, packet, Edits::none());
                 } else {
                     self.hold(slot, None, packet);
                 }
@@ -42,7 +42,7 @@ impl Mux {
         let Some(call) = self.drop_call(wire) else { return };
         if call.stage == Stage::Sent {
             let token = Bytes::copy_from_slice(&wire.token());
-            self.to_child(call.slot, packet, Edits::none().with(paths::CANCELLED_ID, token));
+            self.tell_child(call.slot, packet, Edits::none().with(paths::CANCELLED_ID, token));
         }
     }
 
@@ -54,8 +54,11 @@ impl Mux {
                 Due::Call(wire) => {
                     let Some(call) = self.calls.take(wire) else { continue };
                     let slot = call.slot;
+                    // A handshake is not to be cancelled; that server is ended instead.
+                    if !matches!(call.what, What::Initialize) {
+                        self.cancel_at_child(slot, wire, "timed out");
+                    }
                     self.fail(slot, wire, call, Reason::NoAnswer, None);
-                    self.cancel_at_child(slot, wire, "timed out");
                 }
             }
         }
@@ -65,7 +68,7 @@ impl Mux {
     pub(super) fn cancel_at_child(&mut self, slot: super::SlotId, wire: crate::idmap::WireId, reason: &str) {
         let is_mcp = matches!(self.slot(slot).era, Some(Era::Legacy | Era::Modern));
         if is_mcp && self.slot(slot).is_ready() {
-            self.own_to_child(slot, own::cancelled(&wire.token(), reason));
+            self.tell_child_own(slot, own::cancelled(&wire.token(), reason));
         }
     }
 }

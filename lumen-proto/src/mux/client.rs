@@ -3,14 +3,14 @@
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
 
-use super::SlotId;
+use super::slot::SlotId;
 use crate::idmap::WireId;
 use crate::jsonrpc::IdKey;
 use crate::mcp::{Capability, Era, Level, Revision};
 use crate::message::Packet;
 
 /// One client.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Client {
     /// How it uses MCP; a client that never said so has none.
     pub era: Option<Era>,
@@ -18,6 +18,8 @@ pub(super) struct Client {
     pub slot: Option<SlotId>,
     /// It has been greeted: it may be told things.
     pub is_live: bool,
+    /// It may still be asked something.
+    pub can_reply: bool,
     /// The revision it was greeted with.
     pub revision: Option<Revision>,
     capabilities: [bool; 3],
@@ -32,11 +34,28 @@ pub(super) struct Client {
     pub kept: usize,
 }
 
+impl Default for Client {
+    fn default() -> Self {
+        Self {
+            era: None,
+            slot: None,
+            is_live: false,
+            can_reply: true,
+            revision: None,
+            capabilities: [false; 3],
+            level: None,
+            calls: BTreeMap::new(),
+            asks: BTreeSet::new(),
+            subscriptions: BTreeSet::new(),
+            kept: 0,
+        }
+    }
+}
+
 impl Client {
     /// Reads what its `initialize` declares.
     pub(super) fn declare(&mut self, packet: &Packet) {
-        self.capabilities =
-            Capability::ALL.map(|one| packet.has(&["params", "capabilities", one.as_str()]));
+        self.capabilities = Capability::ALL.map(|one| packet.has(&["params", "capabilities", one.as_str()]));
     }
 
     pub(super) fn can(&self, capability: Capability) -> bool {

@@ -48,10 +48,12 @@ impl Mux {
             wants_log: false,
             batch: None,
         };
-        let Ok(wire) = self.calls.try_add(call) else {
+        let Some(wire) = self.calls.add(call) else {
             return self.refuse_client(client, Some(&id), Reason::Busy);
         };
-        let wanted = packet.token(&["params", "protocolVersion"]).and_then(|token| decode_str(&token).map(Cow::into_owned));
+        let wanted = packet
+            .token(&["params", "protocolVersion"])
+            .and_then(|token| decode_str(&token).map(Cow::into_owned));
         if let Some(client) = self.clients.get_mut(&client) {
             client.declare(packet);
             client.revision = wanted.as_deref().and_then(Revision::parse);
@@ -69,42 +71,42 @@ impl Mux {
 
     /// Sends our handshake.
     pub(super) fn begin_greeting(&mut self, slot: SlotId) {
+        let due = self.config.start_timeout.map(|timeout| self.now + timeout);
         let call = Call {
             slot,
             owner: None,
             what: What::Initialize,
-            // Whoever owns the server watches over how long this takes.
             stage: Stage::Sent,
-            due: None,
-            latest: None,
+            due,
+            latest: due,
             token: None,
             wants_log: false,
             batch: None,
         };
         // With all wire ids in use the server's next start is as good as this one.
-        let Ok(wire) = self.calls.try_add(call) else { return self.outs.push_back(Out::Refused(slot)) };
+        let Some(wire) = self.calls.add(call) else { return self.outs.push_back(Out::Refused(slot)) };
         self.slot_mut(slot).phase = Phase::Greeting(wire);
-        self.own_to_child(slot, own::initialize(wire));
+        self.tell_child_own(slot, own::initialize(wire));
     }
 
     /// Takes the server's answer to our handshake.
     pub(super) fn on_greeted(&mut self, slot: SlotId, packet: &Packet) {
         let answer = packet.to_text().ok().filter(|answer| answer.envelope().result.is_some());
-        let Some(answer) = answer else { return self.on_refused(slot, Some(packet)) };
+        let Some(answer) = answer else { return self.on_refused(slot, Some(packet), Reason::NotStarted) };
         let revision = member(&answer, &["protocolVersion"]);
         let revision = revision.and_then(decode_str).and_then(|revision| Revision::parse(&revision));
         self.slot_mut(slot).hello = Some(Hello { answer, revision });
-        self.own_to_child(slot, own::notification("notifications/initialized"));
+        self.tell_child_own(slot, own::notification("notifications/initialized"));
         self.on_ready(slot);
     }
 
     /// The server refused our handshake. Its refusal goes to all who wait, and is not kept.
-    pub(super) fn on_refused(&mut self, slot: SlotId, packet: Option<&Packet>) {
+    pub(super) fn on_refused(&mut self, slot: SlotId, packet: Option<&Packet>, reason: Reason) {
         let waiting = core::mem::take(&mut self.slot_mut(slot).greeting);
         for (wire, _) in waiting {
             match packet {
                 Some(packet) => self.answer_waiters([wire], packet),
-                None => self.refuse_call(wire, Reason::NotStarted, None),
+                None => self.refuse_call(wire, reason, None),
             }
         }
         self.slot_mut(slot).phase = Phase::Ending;

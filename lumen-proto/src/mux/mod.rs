@@ -4,6 +4,7 @@
 //! processes and their restarts belong to whoever owns it.
 
 mod answer;
+mod asks;
 mod batch;
 mod call;
 mod cancel;
@@ -22,12 +23,13 @@ use core::time::Duration;
 
 use bytes::Bytes;
 
+use self::asks::Asks;
 use self::batch::Batches;
 use self::call::Calls;
 use self::client::Client;
-use self::reverse::Asks;
 use self::slot::Slot;
 use crate::jsonrpc::Kind;
+use crate::mcp::Era;
 use crate::message::{Edits, Packet};
 use crate::{Instant, Port, Reason, limits};
 
@@ -46,6 +48,8 @@ pub struct Config {
     pub request_cap: Duration,
     /// How long a request waits for a server that is down.
     pub hold_timeout: Duration,
+    /// How long a server may leave our handshake unanswered. `None` is for ever.
+    pub start_timeout: Option<Duration>,
     /// Whether there is one server only, for whichever era comes first.
     pub one_child: bool,
 }
@@ -56,6 +60,7 @@ impl Default for Config {
             request_timeout: Some(limits::REQUEST_TIMEOUT),
             request_cap: limits::REQUEST_CAP,
             hold_timeout: limits::HOLD_TIMEOUT,
+            start_timeout: Some(limits::START_TIMEOUT),
             one_child: false,
         }
     }
@@ -208,6 +213,11 @@ impl Mux {
         held.chain(self.calls.next_due()).min()
     }
 
+    /// Returns what a server serves, once that is decided.
+    pub fn era_of(&self, slot: SlotId) -> Option<Era> {
+        self.slot(slot).era
+    }
+
     /// Returns the server that a client uses.
     pub fn slot_of(&self, client: Port) -> Option<SlotId> {
         self.clients.get(&client)?.slot
@@ -217,6 +227,17 @@ impl Mux {
     pub fn owed(&self, client: Port) -> usize {
         let calls = self.clients.get(&client).into_iter().flat_map(|client| client.calls.values());
         calls.filter(|wire| self.calls.find(**wire).is_some_and(|call| !call.is_listen())).count()
+    }
+
+    /// Returns whether somebody uses a server, or waits for it.
+    pub fn is_needed(&self, slot: SlotId) -> bool {
+        let slot = self.slot(slot);
+        !slot.users.is_empty() || !slot.held.is_empty() || !slot.greeting.is_empty()
+    }
+
+    /// Returns whether no client waits for an answer. Subscriptions do not count.
+    pub fn is_quiet(&self) -> bool {
+        self.calls.iter().all(|(_, call)| call.owner.is_none() || call.is_listen())
     }
 
     /// Returns how many requests are in flight, those of ours and the servers' included.
@@ -249,18 +270,18 @@ impl Mux {
         }
     }
 
-    fn to_client(&mut self, client: Port, packet: Packet, edits: Edits) {
+    fn tell_client(&mut self, client: Port, packet: Packet, edits: Edits) {
         self.outs.push_back(Out::Client { client, packet, edits, own: false });
     }
 
-    fn to_child(&mut self, slot: SlotId, packet: Packet, edits: Edits) {
+    fn tell_child(&mut self, slot: SlotId, packet: Packet, edits: Edits) {
         self.outs.push_back(Out::Child { slot, packet, edits, own: false });
     }
 
     /// Sends a message that was made here. There is none if it could not be made, which does not happen.
-    fn own_to_child(&mut self, slot: SlotId, packet: Option<Packet>) {
+    fn tell_child_own(&mut self, slot: SlotId, packet: Option<Packet>) {
         if let Some(packet) = packet {
-            self.to_child(slot, packet, Edits::none());
+            self.tell_child(slot, packet, Edits::none());
         }
     }
 

@@ -53,7 +53,7 @@ impl Mux {
         if let Some(timeout) = self.config.request_timeout {
             self.calls.extend(wire, self.now + timeout);
         }
-        self.to_client(client, packet, Edits::none().with(paths::PROGRESS_TOKEN, token));
+        self.tell_client(client, packet, Edits::none().with(paths::PROGRESS_TOKEN, token));
     }
 
     /// A log message goes to those who want to know this much.
@@ -61,7 +61,7 @@ impl Mux {
         if self.slot(slot).era == Some(Era::Modern) {
             // Nothing says which request it belongs to.
             return match self.calls.sole_logger(slot) {
-                Some(client) => self.to_client(client, packet.clone(), Edits::none()),
+                Some(client) => self.tell_client(client, packet.clone(), Edits::none()),
                 None => self.outs.push_back(Out::Ownerless(slot)),
             };
         }
@@ -91,6 +91,6 @@ impl Mux {
             edits = edits.with(paths::CANCELLED_ID, Bytes::clone(&owner.id));
             self.drop_call(wire);
         }
-        self.to_client(owner.client, packet, edits);
+        self.tell_client(owner.client, packet, edits);
     }
 }

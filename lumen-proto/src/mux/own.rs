@@ -57,10 +57,7 @@ pub(super) fn cancelled(id: &[u8], reason: &str) -> Option<Packet> {
 
 /// `uri` is a JSON token.
 pub(super) fn resource(id: WireId, method: &str, uri: &[u8]) -> Option<Packet> {
-    packet(format!(
-        r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{{"uri":{}}}}}"#,
-        text(uri),
-    ))
+    packet(format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{{"uri":{}}}}}"#, text(uri),))
 }
 
 pub(super) fn set_level(id: WireId, level: Level) -> Option<Packet> {

@@ -45,7 +45,7 @@ impl Mux {
             wants_log: packet.has(paths::ASKED_LEVEL),
             batch,
         };
-        let Ok(wire) = self.calls.try_add(call) else {
+        let Some(wire) = self.calls.add(call) else {
             return self.refuse_request(client, &id, batch, Reason::Busy);
         };
         if let Some(client) = self.clients.get_mut(&client) {
@@ -107,9 +107,7 @@ impl Mux {
         if class == FromClient::Own {
             return Err(Reason::NoMethod);
         }
-        if class == FromClient::Listen
-            && known.kept.saturating_add(packet.len()) > limits::MAX_CLIENT_KEPT
-        {
+        if class == FromClient::Listen && known.kept.saturating_add(packet.len()) > limits::MAX_CLIENT_KEPT {
             return Err(Reason::Busy);
         }
         let opening = Era::of_opening(&method, packet.has(paths::PROTOCOL_VERSION));
@@ -127,12 +125,7 @@ impl Mux {
     }
 
     /// Finds the server for a client that opens like this, or goes on.
-    fn place(
-        &mut self,
-        client: Port,
-        opening: Option<Era>,
-        class: FromClient,
-    ) -> Result<SlotId, Reason> {
+    fn place(&mut self, client: Port, opening: Option<Era>, class: FromClient) -> Result<SlotId, Reason> {
         let known = self.clients.get(&client).ok_or(Reason::ClientGone)?;
         // Who was greeted stays; a modern client that begins anew with a handshake was told to.
         let era = match (known.era, opening) {
@@ -246,7 +239,7 @@ impl Mux {
             call.due = due;
             call.latest = Some(latest);
         });
-        self.to_child(slot, packet, edits_up(wire, has_token));
+        self.tell_child(slot, packet, edits_up(wire, has_token));
     }
 }
 

@@ -1,47 +1,17 @@
 //! Requests of servers to clients, and the replies.
 
-use alloc::collections::BTreeMap;
 use alloc::format;
 
 use bytes::Bytes;
 
+use super::asks::Ask;
 use super::call::Due;
 use super::{ID, Mux, Out, Side, SlotId, own};
-use crate::idmap::{Growing, IdMap, WireId};
+use crate::idmap::WireId;
 use crate::jsonrpc::{IdKey, decode_str};
 use crate::mcp::{self, Era, FromServer, paths};
 use crate::message::{Edits, Packet};
 use crate::{Instant, Port, Reason, limits};
-
-/// A request of a server that a client was asked.
-#[derive(Debug)]
-pub(super) struct Ask {
-    pub slot: SlotId,
-    pub client: Port,
-    /// The server's id as spelled.
-    id: Bytes,
-    key: IdKey,
-    due: Option<Instant>,
-}
-
-/// All of them.
-#[derive(Debug, Default)]
-pub(super) struct Asks {
-    map: IdMap<Growing<Ask>>,
-    by_id: BTreeMap<(SlotId, IdKey), WireId>,
-}
-
-impl Asks {
-    pub(super) fn len(&self) -> usize {
-        self.map.len()
-    }
-
-    fn take(&mut self, wire: WireId) -> Option<Ask> {
-        let ask = self.map.take(wire)?;
-        self.by_id.remove(&(ask.slot, ask.key.clone()));
-        Some(ask)
-    }
-}
 
 impl Mux {
     /// Takes a request of a server.
@@ -55,7 +25,9 @@ impl Mux {
                 // Nothing says what it is about, so only a client that is alone at work can be meant.
                 let client = self.calls.sole_client(slot).filter(|client| {
                     let known = self.clients.get(client);
-                    known.is_some_and(|known| known.era == Some(Era::Legacy) && known.can(capability))
+                    known.is_some_and(|known| {
+                        known.era == Some(Era::Legacy) && known.can_reply && known.can(capability)
+                    })
                 });
                 match client {
                     Some(client) => self.ask(slot, client, id, key, packet),
@@ -67,7 +39,7 @@ impl Mux {
     }
 
     fn ask(&mut self, slot: SlotId, client: Port, id: Bytes, key: IdKey, packet: Packet) {
-        let is_known = self.asks.by_id.contains_key(&(slot, key.clone()));
+        let is_known = self.asks.is_known(slot, &key);
         let is_full =
             self.clients.get(&client).is_none_or(|known| known.asks.len() >= limits::MAX_CLIENT_CALLS);
         let due = self.config.request_timeout.map(|timeout| self.now + timeout);
@@ -77,27 +49,26 @@ impl Mux {
         } else if is_full {
             Err(Reason::Busy)
         } else {
-            self.asks.map.try_insert(ask).map_err(|_| Reason::Busy)
+            self.asks.add(ask).ok_or(Reason::Busy)
         };
         let wire = match added {
             Ok(wire) => wire,
             Err(reason) => return self.answer_child(slot, own::error(Some(&id), &reason, None)),
         };
-        self.asks.by_id.insert((slot, key), wire);
         if let Some(due) = due {
             self.calls.set_due(Due::Ask(wire), due);
         }
         if let Some(client) = self.clients.get_mut(&client) {
             client.asks.insert(wire);
         }
-        self.to_client(client, packet, Edits::none().with(ID, client_id(wire)));
+        self.tell_client(client, packet, Edits::none().with(ID, client_id(wire)));
     }
 
     /// Takes a client's reply. It is taken only from the client that was asked, and once.
     pub(super) fn on_reply(&mut self, client: Port, packet: Packet) {
         let id = packet.id().map(|id| Bytes::copy_from_slice(&id)).unwrap_or_default();
         match self.take_ask(client, &id) {
-            Some(ask) => self.to_child(ask.slot, packet, Edits::none().with(ID, ask.id)),
+            Some(ask) => self.tell_child(ask.slot, packet, Edits::none().with(ID, ask.id)),
             None => self.outs.push_back(Out::Unasked { from: Side::Client(client), id }),
         }
     }
@@ -112,13 +83,20 @@ impl Mux {
     }
 
     /// Takes a message that this client cannot take, as it turned out.
-    pub fn handle_client_unsent(&mut self, now: Instant, client: Port, packet: &Packet, edits: &Edits, reason: Reason) {
+    pub fn handle_client_unsent(
+        &mut self,
+        now: Instant,
+        client: Port,
+        packet: &Packet,
+        edits: &Edits,
+        reason: Reason,
+    ) {
         self.advance(now);
         let Some(id) = edits.token(ID) else { return };
         if packet.envelope().method.is_some() {
             self.handle_client_broken(now, client, id, reason);
         } else if let Some(packet) = own::error(Some(id), &reason, Some("the server's answer")) {
-            self.to_client(client, packet, Edits::none());
+            self.tell_client(client, packet, Edits::none());
         }
     }
 
@@ -126,9 +104,9 @@ impl Mux {
     pub(super) fn on_ask_cancelled(&mut self, slot: SlotId, packet: Packet) {
         let key = packet.token(paths::CANCELLED_ID).and_then(|id| IdKey::from_token(&id).ok());
         let Some(key) = key else { return };
-        let Some(wire) = self.asks.by_id.get(&(slot, key)).copied() else { return };
+        let Some(wire) = self.asks.by_id(slot, key) else { return };
         if let Some(ask) = self.drop_ask(wire) {
-            self.to_client(ask.client, packet, Edits::none().with(paths::CANCELLED_ID, client_id(wire)));
+            self.tell_client(ask.client, packet, Edits::none().with(paths::CANCELLED_ID, client_id(wire)));
         }
     }
 
@@ -150,9 +128,7 @@ impl Mux {
 
     /// Ends all that a server asked: it is gone.
     pub(super) fn drop_asks_of_slot(&mut self, slot: SlotId) {
-        let asks: alloc::vec::Vec<WireId> =
-            self.asks.map.iter().filter(|(_, ask)| ask.slot == slot).map(|(wire, _)| wire).collect();
-        for wire in asks {
+        for wire in self.asks.of_slot(slot) {
             if let Some(ask) = self.drop_ask(wire) {
                 self.withdraw(wire, ask.client, "the server is gone");
             }
@@ -161,7 +137,7 @@ impl Mux {
 
     fn take_ask(&mut self, client: Port, id: &[u8]) -> Option<Ask> {
         let wire = wire_id(id)?;
-        if self.asks.map.get(wire)?.client != client {
+        if self.asks.find(wire)?.client != client {
             return None;
         }
         self.drop_ask(wire)
@@ -180,7 +156,7 @@ impl Mux {
 
     fn withdraw(&mut self, wire: WireId, client: Port, reason: &str) {
         if let Some(packet) = own::cancelled(&client_id(wire), reason) {
-            self.to_client(client, packet, Edits::none());
+            self.tell_client(client, packet, Edits::none());
         }
     }
 }

@@ -22,7 +22,9 @@ impl Mux {
         let Some((slot, client)) = self.owner_of(wire) else { return };
         let Some((token, uri)) = resource(&packet) else { return self.send_call(wire, packet) };
         let Some(known) = self.clients.get_mut(&client) else { return };
-        if !known.subscriptions.contains(&uri) && known.kept.saturating_add(uri.len()) > limits::MAX_CLIENT_KEPT {
+        if !known.subscriptions.contains(&uri)
+            && known.kept.saturating_add(uri.len()) > limits::MAX_CLIENT_KEPT
+        {
             return self.refuse_call(wire, Reason::Busy, None);
         }
         if known.subscriptions.insert(uri.clone()) {
@@ -40,7 +42,9 @@ impl Mux {
         let subscription = Subscription { token, clients: BTreeSet::from([client]), asking: None };
         place.subscriptions.insert(uri.clone(), subscription);
         let waiters = alloc::vec![wire];
-        if let Some(asking) = self.ask_server(slot, wire, What::Subscribe { uri: uri.clone(), waiters }, packet) {
+        if let Some(asking) =
+            self.ask_server(slot, wire, What::Subscribe { uri: uri.clone(), waiters }, packet)
+        {
             self.set_asking(slot, &uri, Some(asking));
         } else {
             self.on_not_subscribed(slot, wire, &uri);
@@ -61,7 +65,8 @@ impl Mux {
     /// Nobody is subscribed to this after all.
     pub(super) fn on_not_subscribed(&mut self, slot: SlotId, asking: WireId, uri: &str) {
         let place = self.slot_mut(slot);
-        if place.subscriptions.get(uri).is_none_or(|known| known.asking.is_some_and(|other| other != asking)) {
+        if place.subscriptions.get(uri).is_none_or(|known| known.asking.is_some_and(|other| other != asking))
+        {
             return;
         }
         let gone = place.subscriptions.remove(uri);
@@ -76,7 +81,9 @@ impl Mux {
         let Some((_, uri)) = resource(&packet) else { return self.send_call(wire, packet) };
         self.forget_subscription(client, &uri);
         let place = self.slot_mut(slot);
-        let Some(subscription) = place.subscriptions.get_mut(&uri) else { return self.send_call(wire, packet) };
+        let Some(subscription) = place.subscriptions.get_mut(&uri) else {
+            return self.send_call(wire, packet);
+        };
         subscription.clients.remove(&client);
         if subscription.clients.is_empty() {
             place.subscriptions.remove(&uri);
@@ -111,7 +118,7 @@ impl Mux {
         let Some(subscription) = self.slot(slot).subscriptions.get(&uri) else { return };
         let clients = subscription.clients.clone();
         for client in clients {
-            self.to_client(client, packet.clone(), crate::message::Edits::none());
+            self.tell_client(client, packet.clone(), crate::message::Edits::none());
         }
     }
 
@@ -187,7 +194,7 @@ impl Mux {
             return None;
         };
         self.update_waiter(waiter);
-        self.to_child(slot, packet, edits_up(wire, has_token));
+        self.tell_child(slot, packet, edits_up(wire, has_token));
         Some(wire)
     }
 
@@ -199,7 +206,7 @@ impl Mux {
         make: impl FnOnce(WireId) -> Option<Packet>,
     ) -> Option<WireId> {
         let wire = self.add_own(slot, what)?;
-        self.own_to_child(slot, make(wire));
+        self.tell_child_own(slot, make(wire));
         Some(wire)
     }
 
@@ -216,7 +223,7 @@ impl Mux {
             wants_log: false,
             batch: None,
         };
-        self.calls.try_add(call).ok()
+        self.calls.add(call)
     }
 
     fn wait_for(&mut self, asking: WireId, waiter: WireId) {

@@ -43,6 +43,43 @@ impl Mux {
         }
     }
 
+    /// A client will send nothing more, but may still be told what it asked for.
+    pub fn handle_client_eof(&mut self, now: Instant, client: Port) {
+        self.advance(now);
+        let Some(known) = self.clients.get_mut(&client) else { return };
+        // Nobody is left to ask.
+        known.can_reply = false;
+        let asks = known.asks.clone();
+        self.drop_asks_of_client(asks);
+    }
+
+    /// A client has waited long enough for what it asked.
+    pub fn give_up_client(&mut self, now: Instant, client: Port) {
+        self.advance(now);
+        let calls = self.clients.get(&client).into_iter().flat_map(|known| known.calls.values());
+        for wire in calls.copied().collect::<Vec<_>>() {
+            let Some(call) = self.calls.take(wire) else { continue };
+            if call.stage == Stage::Held {
+                self.slot_mut(call.slot).drop_held(wire);
+            } else {
+                self.cancel_at_child(call.slot, wire, "the client is gone");
+            }
+            self.refuse(call, Reason::NoAnswer, None);
+        }
+    }
+
+    /// A server that was down is not needed.
+    pub fn handle_child_unneeded(&mut self, now: Instant, slot: SlotId) {
+        self.advance(now);
+        self.slot_mut(slot).phase = Phase::Idle;
+    }
+
+    /// A server was started anew before it had answered anything: what it was sent goes to it again.
+    pub fn handle_child_replaced(&mut self, now: Instant, slot: SlotId) {
+        self.advance(now);
+        self.drop_asks_of_slot(slot);
+    }
+
     /// A server is being started again.
     pub fn handle_child_starting(&mut self, now: Instant, slot: SlotId) {
         self.advance(now);
@@ -172,7 +209,7 @@ impl Mux {
             })
             .collect();
         for (wire, packet, has_token) in again {
-            self.to_child(slot, packet, edits_up(wire, has_token));
+            self.tell_child(slot, packet, edits_up(wire, has_token));
         }
     }
 
@@ -182,7 +219,7 @@ impl Mux {
             let Some(held) = self.slot_mut(slot).pop_held() else { break };
             match held.wire {
                 Some(wire) => self.dispatch(wire, held.packet),
-                None => self.to_child(slot, held.packet, crate::message::Edits::none()),
+                None => self.tell_child(slot, held.packet, crate::message::Edits::none()),
             }
         }
     }

@@ -1,0 +1,221 @@
+//! The clients' side of a hub.
+
+use bytes::BytesMut;
+
+use super::guests::Leaving;
+use super::{Hub, HubEvent, Parted, Phase};
+use crate::connection::Event as StreamEvent;
+use crate::endpoint::event::{Event, pass};
+use crate::message::{Edits, Packet};
+use crate::{Input, Port, Transmit, limits};
+
+impl Hub {
+    pub(super) fn handle_client_input(&mut self, input: Input<'_>) {
+        let port = input.port();
+        let now = self.now;
+        let Some(guest) = self.guests.find_mut(port) else { return };
+        guest.leg.handle_input(now, input);
+        if matches!(input, Input::Opened(_)) {
+            self.mux.handle_client_opened(port);
+        }
+        self.read_client(port);
+    }
+
+    /// Takes what a client sent, as long as its server has room.
+    fn read_client(&mut self, port: Port) {
+        while self.guests.find(port).is_some_and(|guest| !guest.in_line && guest.leg.has_event()) {
+            if !self.has_room_for(port) {
+                break;
+            }
+            self.take_client_event(port);
+            self.do_outs();
+        }
+        self.follow_client(port);
+    }
+
+    /// Lets those who wait for room go on, one message each and turn by turn; returns whether one did.
+    pub(super) fn serve_line(&mut self) -> bool {
+        for _ in 0..self.line.len() {
+            let Some(port) = self.line.pop_front() else { break };
+            if self.guests.find(port).is_none() {
+                continue;
+            }
+            if !self.has_room_for(port) {
+                self.line.push_back(port);
+                continue;
+            }
+            if let Some(guest) = self.guests.find_mut(port) {
+                guest.in_line = false;
+            }
+            self.take_client_event(port);
+            self.follow_client(port);
+            return true;
+        }
+        false
+    }
+
+    fn take_client_event(&mut self, port: Port) {
+        let now = self.now;
+        let Some(guest) = self.guests.find_mut(port) else { return };
+        let Some(event) = guest.leg.poll_event() else { return };
+        let told = |event| self.tell(HubEvent::Stream(event));
+        let Some(event) = pass(port, event, told) else { return };
+        match event {
+            StreamEvent::Message(packet) => self.mux.handle_client(now, port, packet),
+            StreamEvent::Rejected { reason, id, has_method } => {
+                let is_reply = id
+                    .as_ref()
+                    .is_some_and(|id| !has_method && self.mux.handle_client_broken(now, port, id, reason));
+                if !is_reply && let Some(guest) = self.guests.find_mut(port) {
+                    guest.leg.refuse_unread(id.as_ref(), has_method, &reason);
+                }
+                self.tell(HubEvent::Stream(Event::Rejected { port, id, reason }));
+            }
+            StreamEvent::Unsent { message, edits, reason } => {
+                self.mux.handle_client_unsent(now, port, &message, &edits, reason);
+                let id = message.id().map(|id| id.into_owned().into());
+                self.tell(HubEvent::Stream(Event::Rejected { port, id, reason }));
+            }
+            _ => {}
+        }
+    }
+
+    /// Does what the state of a client's stream asks for, and notes whether it is to be read or written.
+    pub(super) fn follow_client(&mut self, port: Port) {
+        let has_room = self.has_room_for(port);
+        let Some(guest) = self.guests.find_mut(port) else { return };
+        if guest.leg.is_deaf() {
+            let why = if self.phase == Phase::Serving { Parted::Left } else { Parted::ShutDown };
+            return self.part(port, why);
+        }
+        // Whoever finds no room is told when there is some, also if nothing of it waits.
+        let waits = guest.leg.has_event() || (guest.leg.is_readable() && !has_room);
+        if waits && !guest.in_line {
+            guest.in_line = true;
+            self.line.push_back(port);
+        } else if !waits && guest.leg.is_eof() {
+            self.on_client_eof(port);
+        }
+        self.note_client(port);
+    }
+
+    fn on_client_eof(&mut self, port: Port) {
+        let now = self.now;
+        let Some(guest) = self.guests.find(port) else { return };
+        match guest.leaving {
+            Leaving::No => {
+                self.mux.handle_client_eof(now, port);
+                if self.mux.owed(port) == 0 {
+                    self.flush_client(port);
+                } else {
+                    self.set_leaving(port, Leaving::Owed { until: now + limits::EOF_GRACE });
+                }
+            }
+            Leaving::Owed { .. } if self.mux.owed(port) == 0 => self.flush_client(port),
+            Leaving::Owed { .. } | Leaving::Flushing { .. } => {}
+        }
+    }
+
+    /// Sends a client what waits for it, and nothing more.
+    pub(super) fn flush_client(&mut self, port: Port) {
+        let until =
+            self.now + if self.phase == Phase::Serving { limits::EOF_GRACE } else { limits::STOP_STEP };
+        let Some(guest) = self.guests.find_mut(port) else { return };
+        guest.leg.finish();
+        self.set_leaving(port, Leaving::Flushing { until });
+        self.note_client(port);
+    }
+
+    fn set_leaving(&mut self, port: Port, leaving: Leaving) {
+        let Some(guest) = self.guests.find_mut(port) else { return };
+        if let Some(until) = guest.leaving.until() {
+            self.farewells.remove(&(until, port));
+        }
+        guest.leaving = leaving;
+        if let Some(until) = leaving.until() {
+            self.farewells.insert((until, port));
+        }
+    }
+
+    /// Ends the patience with those who have had time enough.
+    pub(super) fn handle_farewells(&mut self) {
+        while let Some((until, port)) =
+            self.farewells.first().copied().filter(|(until, _)| *until <= self.now)
+        {
+            self.farewells.remove(&(until, port));
+            match self.guests.find(port).map(|guest| guest.leaving) {
+                Some(Leaving::Owed { .. }) => {
+                    self.mux.give_up_client(self.now, port);
+                    self.do_outs();
+                    self.flush_client(port);
+                }
+                Some(_) => self.part(port, Parted::Unanswered),
+                None => {}
+            }
+        }
+    }
+
+    /// Lets a client go: nothing of it is left, and nobody else notices.
+    pub(super) fn part(&mut self, port: Port, why: Parted) {
+        let Some(guest) = self.guests.remove(port) else { return };
+        self.queued -= guest.counted;
+        if let Some(until) = guest.leaving.until() {
+            self.farewells.remove(&(until, port));
+        }
+        self.aborts.push_back(port);
+        self.mux.handle_client_gone(self.now, port);
+        self.tell(HubEvent::Parted { port, why });
+    }
+
+    pub(super) fn send_to_client(&mut self, port: Port, packet: Packet, edits: Edits, own: bool) {
+        let Some(guest) = self.guests.find_mut(port) else { return };
+        if guest.leg.queued() > limits::MAX_CLIENT_QUEUE {
+            return self.part(port, Parted::Slow);
+        }
+        if own {
+            guest.leg.send_own(packet);
+        } else {
+            guest.leg.send_edited(packet, edits);
+        }
+        self.count(port);
+        if self.queued > limits::MAX_HUB_QUEUE {
+            let slowest = self.guests.iter().max_by_key(|(_, guest)| guest.counted).map(|(port, _)| port);
+            if let Some(slowest) = slowest {
+                self.part(slowest, Parted::Slow);
+            }
+        }
+        self.follow_client(port);
+    }
+
+    pub(super) fn transmit_to_client(&mut self, port: Port, out: &mut BytesMut) -> Transmit {
+        let Some(guest) = self.guests.find_mut(port) else { return Transmit::Idle };
+        let transmit = guest.leg.poll_transmit(out);
+        if transmit != Transmit::More {
+            guest.ready.note_idle();
+        }
+        self.count(port);
+        self.read_client(port);
+        transmit
+    }
+
+    /// Counts anew what waits for a client.
+    fn count(&mut self, port: Port) {
+        let Some(guest) = self.guests.find_mut(port) else { return };
+        let queued = guest.leg.queued();
+        self.queued = self.queued - guest.counted + queued;
+        guest.counted = queued;
+    }
+
+    fn note_client(&mut self, port: Port) {
+        let wanted = crate::Machine::wants_input(self, port) > 0;
+        let Some(guest) = self.guests.find_mut(port) else { return };
+        if guest.ready.note(wanted, guest.leg.has_output()) {
+            self.due.push_back(port);
+        }
+    }
+
+    /// Returns whether the server of this client takes more.
+    pub(super) fn has_room_for(&self, port: Port) -> bool {
+        self.mux.slot_of(port).is_none_or(|slot| !self.child(slot).leg.is_full())
+    }
+}

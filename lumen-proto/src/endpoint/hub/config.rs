@@ -1,0 +1,90 @@
+//! How a hub is set up, and what it tells its owner.
+
+use crate::endpoint::{Event, ServerConfig};
+use crate::mcp::Era;
+use crate::supervisor::{self, Ended};
+use crate::{Instant, Port, backoff, limits, mux};
+
+/// How a hub is set up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HubConfig {
+    /// How its servers are started and asked for LUMEN.
+    pub server: ServerConfig,
+    /// How its clients share them.
+    pub mux: mux::Config,
+    /// When they are started again.
+    pub backoff: backoff::Config,
+    /// The most clients at a time.
+    pub max_clients: usize,
+    /// Whether a server that has ended waits with its next start until somebody needs it.
+    pub lazy: bool,
+}
+
+impl HubConfig {
+    /// Makes the usual set-up for servers started and asked like this.
+    pub fn new(server: ServerConfig) -> Self {
+        Self {
+            server: ServerConfig { keep_values: true, start_timeout: None, ..server },
+            mux: mux::Config::default(),
+            backoff: backoff::Config::default(),
+            max_clients: limits::MAX_CLIENTS,
+            lazy: false,
+        }
+    }
+}
+
+/// What a hub tells its owner.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HubEvent {
+    /// What concerns one stream. [`Event::Finished`] is always the last event of a hub.
+    Stream(Event),
+    /// A client is gone, or was sent away.
+    Parted {
+        /// Its port; nothing more comes of it.
+        port: Port,
+        /// Why.
+        why: Parted,
+    },
+    /// A server is in order: it has answered the handshake, or needs none.
+    Ready(Port),
+    /// A server has ended.
+    Ended {
+        /// Its port.
+        port: Port,
+        /// How.
+        ended: Ended,
+        /// When it is started again. `None`: when somebody needs it, or never.
+        again: Option<Instant>,
+    },
+    /// So many servers in a row have ended too soon that this one is not started again.
+    GaveUp(Port),
+    /// A notification of this server that belongs to no client was dropped.
+    Ownerless(Port),
+}
+
+/// Why a client is gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Parted {
+    /// It closed its side.
+    Left,
+    /// It did not read: more than [`limits::MAX_CLIENT_QUEUE`] waited for it, or most of
+    /// [`limits::MAX_HUB_QUEUE`].
+    Slow,
+    /// It had closed its input, and the rest was not answered or not read within [`limits::EOF_GRACE`].
+    Unanswered,
+    /// The hub ends.
+    ShutDown,
+}
+
+/// How things stand with one server of a hub.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ServerStatus {
+    /// Its port; the generation grows with each start.
+    pub port: Port,
+    /// Whether it runs, or when it is started again.
+    pub state: supervisor::State,
+    /// How often it was started after the first time.
+    pub restarts: u64,
+    /// Which of MCP's eras it serves, once that is decided.
+    pub era: Option<Era>,
+}

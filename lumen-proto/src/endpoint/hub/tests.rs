@@ -1,0 +1,1 @@
+//! The hub by hand: the smallest walks. The simulated world has the long ones.
