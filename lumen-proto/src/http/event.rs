@@ -1,10 +1,12 @@
 //! What a session tells its owner.
 
+use alloc::collections::VecDeque;
 use alloc::string::String;
 
 use bytes::Bytes;
 
 use super::Failure;
+use crate::limits;
 
 /// What a session tells its owner.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,7 +30,7 @@ pub enum Event {
         /// Its id as spelled.
         id: Bytes,
     },
-    /// Something in a stream that is no message; it was dropped.
+    /// Something in a response that is no message, or none that can be taken; it was dropped.
     Noise {
         /// The beginning of it.
         excerpt: Bytes,
@@ -39,8 +41,33 @@ pub enum Event {
     Renewed,
     /// The session had ended at the server and could not be made anew. Who waited for it has been answered.
     NotRenewed(Failure),
-    /// The server has no stream of its own, or it cannot be had.
+    /// The server has no stream of its own, which its status 405 says, or it cannot be had.
     NoStream(Failure),
     /// So many events were dropped because nobody took them.
     Dropped(u64),
+}
+
+/// Events that wait, bounded in number.
+#[derive(Debug, Default)]
+pub(super) struct Events {
+    queue: VecDeque<Event>,
+    dropped: u64,
+}
+
+impl Events {
+    pub(super) fn push(&mut self, event: Event) {
+        if self.queue.len() < limits::MAX_EVENTS {
+            self.queue.push_back(event);
+        } else {
+            self.dropped += 1;
+        }
+    }
+
+    pub(super) fn pop(&mut self) -> Option<Event> {
+        let event = self.queue.pop_front();
+        event.or_else(|| match core::mem::take(&mut self.dropped) {
+            0 => None,
+            dropped => Some(Event::Dropped(dropped)),
+        })
+    }
 }

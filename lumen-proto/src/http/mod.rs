@@ -7,7 +7,13 @@ mod config;
 mod event;
 mod exchange;
 mod failure;
+mod flight;
+mod headers;
+mod post;
+mod response;
+mod sentinel;
 mod session;
+mod tools;
 
 pub use config::Config;
 pub use event::Event;
