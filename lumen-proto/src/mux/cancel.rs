@@ -3,6 +3,7 @@
 use bytes::Bytes;
 
 use super::call::{Due, Stage, What};
+use super::slot::Phase;
 use super::{Mux, own};
 use crate::mcp::{self, Era, FromClient, paths};
 use crate::message::{Edits, Packet};
@@ -21,10 +22,11 @@ impl Mux {
             FromClient::Progress if known.asks.is_empty() => {}
             _ => {
                 let Some(slot) = known.slot else { return };
-                if self.slot(slot).is_ready() {
-                    self.tell_child(slot, packet, Edits::none());
-                } else {
-                    self.hold(slot, None, packet);
+                match self.slot(slot).phase {
+                    Phase::Ready => self.tell_child(slot, packet, Edits::none()),
+                    Phase::Starting | Phase::Greeting(_) => self.hold(slot, None, packet),
+                    // Its next start knows nothing of what this is about.
+                    Phase::Idle | Phase::Ending | Phase::Down { .. } | Phase::Gone(_) => {}
                 }
             }
         }

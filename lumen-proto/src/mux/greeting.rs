@@ -128,7 +128,7 @@ impl Mux {
             |name| member(&hello.answer, &["capabilities", name, "listChanged"]) == Some(&b"true"[..]);
         let changed = LISTS.map(|(name, method)| announces(name).then_some(method));
         for packet in changed.into_iter().flatten().filter_map(own::notification) {
-            self.broadcast(slot, &packet, |_| true);
+            self.broadcast(slot, &packet, |client| client.era == Some(Era::Legacy));
         }
     }
 

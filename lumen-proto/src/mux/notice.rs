@@ -1,7 +1,5 @@
 //! Notifications of servers: each goes to whom it belongs, or nowhere.
 
-use bytes::Bytes;
-
 use super::{Mux, Out, SlotId};
 use crate::idmap::WireId;
 use crate::jsonrpc::decode_str;
@@ -14,8 +12,8 @@ const DEFAULT_LEVEL: Level = Level::Info;
 impl Mux {
     /// Takes a notification of a server.
     pub(super) fn on_notification(&mut self, slot: SlotId, packet: Packet) {
-        if self.slot(slot).era != Some(Era::Legacy) && packet.has(paths::SUBSCRIPTION) {
-            return self.on_subscription_notice(slot, packet);
+        if let Some(wire) = self.subscription_of(slot, &packet) {
+            return self.on_subscription_notice(wire, packet);
         }
         match packet.method().map(|method| mcp::from_server(&method, false)) {
             Some(FromServer::Log) => self.on_log(slot, &packet),
@@ -74,21 +72,30 @@ impl Mux {
         });
     }
 
+    /// Returns the subscription that a modern server's notification names, if somebody listens to that.
+    fn subscription_of(&self, slot: SlotId, packet: &Packet) -> Option<WireId> {
+        if self.slot(slot).era == Some(Era::Legacy) {
+            return None;
+        }
+        let named = packet.token(paths::SUBSCRIPTION);
+        let named = named.or_else(|| packet.token(paths::CANCELLED_ID))?;
+        let wire = WireId::from_token(&named)?;
+        let call = self.calls.find(wire)?;
+        (call.slot == slot && call.is_listen()).then_some(wire)
+    }
+
     /// What a server says on a subscription belongs to whoever listens.
-    fn on_subscription_notice(&mut self, slot: SlotId, packet: Packet) {
-        let wire = packet.token(paths::SUBSCRIPTION).and_then(|token| WireId::from_token(&token));
-        let listens = wire.and_then(|wire| self.calls.find(wire));
-        let owner = listens.filter(|call| call.slot == slot && call.is_listen());
-        let (Some(wire), Some(owner)) = (wire, owner.and_then(|call| call.owner.clone())) else {
-            return self.outs.push_back(Out::Ownerless(slot));
-        };
+    fn on_subscription_notice(&mut self, wire: WireId, packet: Packet) {
+        let Some(owner) = self.calls.find(wire).and_then(|call| call.owner.clone()) else { return };
         let mut edits = Edits::none().with(paths::SUBSCRIPTION, owner.id.clone());
-        if packet.method_is("notifications/subscriptions/acknowledged") && !self.calls.acknowledge(wire) {
-            // It was sent again after a restart, and the client knows.
+        let is_news =
+            !packet.method_is("notifications/subscriptions/acknowledged") || self.calls.acknowledge(wire);
+        // What is acknowledged again was sent again after a restart, and the client knows.
+        if !is_news {
             return;
         }
         if packet.method_is("notifications/cancelled") {
-            edits = edits.with(paths::CANCELLED_ID, Bytes::clone(&owner.id));
+            edits = edits.with(paths::CANCELLED_ID, owner.id);
             self.drop_call(wire);
         }
         self.tell_client(owner.client, packet, edits);

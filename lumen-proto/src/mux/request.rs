@@ -14,11 +14,10 @@ use crate::{Port, Reason, limits};
 impl Mux {
     /// Takes a request. In a batch its answer is gathered.
     pub(super) fn on_request(&mut self, client: Port, packet: Packet, batch: Option<u64>) {
-        let Some((id, key)) = packet.id().and_then(|id| {
-            let key = IdKey::from_token(&id).ok()?;
-            Some((Bytes::copy_from_slice(&id), key))
-        }) else {
-            return self.refuse_client(client, None, Reason::BadId);
+        let id = packet.id().map(|id| Bytes::copy_from_slice(&id)).unwrap_or_default();
+        let key = match IdKey::from_token(&id) {
+            Ok(key) if id.first() == Some(&b'"') || key.is_integer() => key,
+            _ => return self.refuse_request(client, &id, batch, Reason::BadId),
         };
         let slot = match self.admit(client, &packet, &key) {
             Ok(slot) => slot,
@@ -48,8 +47,10 @@ impl Mux {
         let Some(wire) = self.calls.add(call) else {
             return self.refuse_request(client, &id, batch, Reason::Busy);
         };
+        let is_listen = self.calls.find(wire).is_some_and(Call::is_listen);
         if let Some(client) = self.clients.get_mut(&client) {
             client.calls.insert(key, wire);
+            client.kept += if is_listen { packet.len() } else { 0 };
         }
         if self.slot(slot).is_ready() {
             self.dispatch(wire, packet);
@@ -112,11 +113,6 @@ impl Mux {
         }
         let opening = Era::of_opening(&method, packet.has(paths::PROTOCOL_VERSION));
         let slot = self.place(client, opening, class)?;
-        if class == FromClient::Listen
-            && let Some(known) = self.clients.get_mut(&client)
-        {
-            known.kept += packet.len();
-        }
         if self.slot(slot).phase == Phase::Idle {
             self.slot_mut(slot).phase = Phase::Starting;
             self.outs.push_back(Out::Start(slot));
@@ -163,13 +159,13 @@ impl Mux {
 
     /// Returns the server that serves this era, or may begin to.
     fn slot_for(&self, era: Era) -> Option<SlotId> {
-        let mut all = SlotId::ALL.into_iter();
-        let serving = all.clone().find(|slot| self.slot(*slot).era == Some(era));
-        serving.or_else(|| {
-            all.find(|slot| {
-                let allowed = *slot == SlotId::First || !self.config.one_child;
-                allowed && self.slot(*slot).era.is_none()
-            })
+        let allowed = SlotId::ALL.into_iter().filter(|slot| *slot == SlotId::First || !self.config.one_child);
+        let mut undecided = allowed.clone().filter(|slot| self.slot(*slot).era.is_none());
+        let mut serving = allowed.filter(|slot| self.slot(*slot).era == Some(era));
+        serving.next().or_else(|| {
+            // Rather one that can be started at once than one that has just failed.
+            let is_down = |slot: &SlotId| matches!(self.slot(*slot).phase, Phase::Down { .. });
+            undecided.clone().find(|slot| !is_down(slot)).or_else(|| undecided.next())
         })
     }
 
@@ -223,7 +219,10 @@ impl Mux {
             FromClient::SetLevel => self.on_set_level(wire, packet),
             FromClient::Subscribe => self.on_subscribe(wire, packet),
             FromClient::Unsubscribe => self.on_unsubscribe(wire, packet),
-            FromClient::Tasks => self.refuse_call(wire, Reason::NoMethod, None),
+            // The last two may be the end of a server that does not know them.
+            FromClient::Tasks | FromClient::Discover | FromClient::Listen => {
+                self.refuse_call(wire, Reason::NoMethod, None);
+            }
             _ => self.send_call(wire, packet),
         }
     }

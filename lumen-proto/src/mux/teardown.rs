@@ -124,15 +124,24 @@ impl Mux {
             match call.what {
                 What::Initialize => {}
                 // That was too much for a server which does not know it: say what it could not.
-                What::Discover if !had_answered => self.refuse(call, Reason::NoMethod, detail),
+                What::Discover if !had_answered => {
+                    self.slot_mut(slot).era = None;
+                    self.refuse(call, Reason::NoMethod, detail);
+                }
                 _ => self.fail(slot, wire, call, Reason::ServerGone, detail),
             }
         }
         match next {
             Next::Never(reason) => self.refuse_waiting(slot, reason, detail),
-            // Nothing of the process is left that a client of the other era could not use.
-            Next::OnDemand if self.slot(slot).users.is_empty() => self.slot_mut(slot).era = None,
-            _ => {}
+            Next::OnDemand if self.is_waited_for(slot) => {
+                self.slot_mut(slot).phase = Phase::Starting;
+                self.outs.push_back(Out::Start(slot));
+            }
+            Next::OnDemand | Next::At(_) => {}
+        }
+        // Nothing of the process is left that a client of the other era could not use.
+        if self.slot(slot).users.is_empty() && !self.is_waited_for(slot) {
+            self.slot_mut(slot).era = None;
         }
         self.expire_held(slot);
     }
@@ -184,6 +193,11 @@ impl Mux {
                 self.refuse_call(wire, reason, None);
             }
         }
+    }
+
+    fn is_waited_for(&self, slot: SlotId) -> bool {
+        let slot = self.slot(slot);
+        !slot.held.is_empty() || !slot.greeting.is_empty()
     }
 
     fn refuse_waiting(&mut self, slot: SlotId, reason: Reason, detail: Option<&str>) {

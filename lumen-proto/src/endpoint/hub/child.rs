@@ -59,7 +59,9 @@ impl Child {
     /// Ends it for good.
     pub(super) fn stop(&mut self, now: Instant) {
         self.keeper.stop();
-        self.leg.stop(now, Ladder::Quick);
+        if self.is_alive() {
+            self.leg.stop(now, Ladder::Quick);
+        }
     }
 
     /// Takes its end and returns what follows.

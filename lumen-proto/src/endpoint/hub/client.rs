@@ -1,5 +1,7 @@
 //! The clients' side of a hub.
 
+use alloc::collections::VecDeque;
+
 use bytes::BytesMut;
 
 use super::guests::Leaving;
@@ -7,6 +9,7 @@ use super::{Hub, HubEvent, Parted, Phase};
 use crate::connection::Event as StreamEvent;
 use crate::endpoint::event::{Event, pass};
 use crate::message::{Edits, Packet};
+use crate::mux::SlotId;
 use crate::{Input, Port, Transmit, limits};
 
 impl Hub {
@@ -34,20 +37,17 @@ impl Hub {
     }
 
     /// Lets those who wait for room go on, one message each and turn by turn; returns whether one did.
-    pub(super) fn serve_line(&mut self) -> bool {
-        for _ in 0..self.line.len() {
-            let Some(port) = self.line.pop_front() else { break };
-            if self.guests.find(port).is_none() {
+    pub(super) fn serve_lines(&mut self) -> bool {
+        for slot in SlotId::ALL {
+            if self.child(slot).leg.is_full() {
                 continue;
             }
-            if !self.has_room_for(port) {
-                self.line.push_back(port);
-                continue;
+            let Some(port) = self.lines.get_mut(slot.index()).and_then(VecDeque::pop_front) else { continue };
+            let Some(guest) = self.guests.find_mut(port) else { return true };
+            guest.in_line = false;
+            if self.has_room_for(port) {
+                self.take_client_event(port);
             }
-            if let Some(guest) = self.guests.find_mut(port) {
-                guest.in_line = false;
-            }
-            self.take_client_event(port);
             self.follow_client(port);
             return true;
         }
@@ -92,7 +92,10 @@ impl Hub {
         let waits = guest.leg.has_event() || (guest.leg.is_readable() && !has_room);
         if waits && !guest.in_line {
             guest.in_line = true;
-            self.line.push_back(port);
+            let slot = self.mux.slot_of(port).unwrap_or(SlotId::First);
+            if let Some(line) = self.lines.get_mut(slot.index()) {
+                line.push_back(port);
+            }
         } else if !waits && guest.leg.is_eof() {
             self.on_client_eof(port);
         }

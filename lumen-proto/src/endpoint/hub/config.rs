@@ -16,8 +16,6 @@ pub struct HubConfig {
     pub backoff: backoff::Config,
     /// The most clients at a time.
     pub max_clients: usize,
-    /// Whether a server that has ended waits with its next start until somebody needs it.
-    pub lazy: bool,
 }
 
 impl HubConfig {
@@ -28,7 +26,6 @@ impl HubConfig {
             mux: mux::Config::default(),
             backoff: backoff::Config::default(),
             max_clients: limits::MAX_CLIENTS,
-            lazy: false,
         }
     }
 }

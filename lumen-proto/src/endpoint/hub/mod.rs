@@ -39,7 +39,7 @@ pub struct Hub {
     children: [Child; 2],
     guests: Guests,
     /// Clients that wait for room at a server, in the order of their turns.
-    line: VecDeque<Port>,
+    lines: [VecDeque<Port>; 2],
     /// When clients that are leaving have had time enough.
     farewells: BTreeSet<(Instant, Port)>,
     /// Bytes that wait for clients.
@@ -76,7 +76,7 @@ impl Hub {
             children: SlotId::ALL.map(|slot| Child::new(&config, slot)),
             config,
             guests: Guests::default(),
-            line: VecDeque::new(),
+            lines: [VecDeque::new(), VecDeque::new()],
             farewells: BTreeSet::new(),
             queued: 0,
             due: VecDeque::new(),
@@ -156,7 +156,7 @@ impl Hub {
     fn settle(&mut self) {
         loop {
             self.do_outs();
-            if self.take_server_events() || self.serve_line() || self.do_phase() {
+            if self.take_server_events() || self.serve_lines() || self.do_phase() {
                 continue;
             }
             break;
@@ -290,11 +290,14 @@ impl Machine for Hub {
 
     fn poll_ready(&mut self) -> Option<Port> {
         while let Some(port) = self.due.pop_front() {
-            let ready = match Self::slot_of(port) {
-                Some(slot) => Some(&mut self.child_mut(slot).ready),
-                None => self.guests.find_mut(port).map(|guest| &mut guest.ready),
-            };
             // It may be gone by now, or be another generation.
+            let (port, ready) = match Self::slot_of(port) {
+                Some(slot) => {
+                    let child = self.child_mut(slot);
+                    (child.leg.port(), Some(&mut child.ready))
+                }
+                None => (port, self.guests.find_mut(port).map(|guest| &mut guest.ready)),
+            };
             if ready.is_some_and(super::ready::Ready::take) {
                 return Some(port);
             }

@@ -31,7 +31,7 @@ impl Hub {
         if !self.child_mut(slot).handle_timeout(now) {
             return;
         }
-        if self.mux.is_needed(slot) || !self.config.lazy {
+        if self.mux.is_needed(slot) {
             self.mux.handle_child_starting(now, slot);
             self.start_server(slot);
         } else {
