@@ -1,6 +1,8 @@
 //! F0: what every floor above stands on.
 
 pub mod limits;
+#[cfg(feature = "alloc")]
+pub(crate) mod plain;
 mod port;
 mod time;
 

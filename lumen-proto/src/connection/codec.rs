@@ -18,7 +18,7 @@ const MAX_KEPT: usize = 256 * 1024;
 /// Both directions of one stream.
 ///
 /// # Bounds
-/// Twice [`MAX_KEPT`] between messages; while one is encoded, five and a half times its length as text.
+/// Twice [`MAX_KEPT`] between messages; while one is encoded, six and a half times its length as text.
 #[derive(Debug, Default)]
 pub(super) struct Codec {
     transcoder: Transcoder,

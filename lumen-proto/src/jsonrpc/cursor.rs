@@ -6,7 +6,7 @@
 //! text of many short strings twice as fast to read.
 
 use super::Span;
-use super::text::plain_end;
+use crate::base::plain::plain_end;
 use crate::{Reason, limits};
 
 const WORDS: usize = limits::MAX_DEPTH.div_ceil(64);

@@ -1,55 +1,11 @@
-//! JSON strings: where their plain runs end, what they decode to, and how to write one.
+//! JSON strings: what they decode to, and how to write one.
 
 use alloc::borrow::Cow;
 use alloc::string::String;
 
 use bytes::{BufMut, BytesMut};
 
-const ONES: u64 = 0x0101_0101_0101_0101;
-const HIGHS: u64 = ONES << 7;
-
-/// Marks, by its high bit, the first byte of a little-endian word that ends a plain run. Bytes after the first
-/// may be marked wrongly (a borrow runs upwards), which is why only the lowest mark counts.
-const fn run_ends(word: u64) -> u64 {
-    // With bit 1 flipped the quote lands on 0x20, next to the control characters, and only the quote does: one
-    // comparison finds both.
-    let flipped = word ^ (ONES * 0x02);
-    let backslash = word ^ (ONES * b'\\' as u64);
-    let found = (flipped.wrapping_sub(ONES * 0x21) & !flipped) | (backslash.wrapping_sub(ONES) & !backslash);
-    found & HIGHS
-}
-
-const fn ends_run(byte: u8) -> bool {
-    byte < 0x20 || byte == b'"' || byte == b'\\'
-}
-
-/// Returns the offset of the first quote, backslash or control character at or after `at`, or the length.
-#[inline(always)]
-pub(super) fn plain_end(text: &[u8], mut at: usize) -> usize {
-    let Some(mut rest) = text.get(at..) else { return text.len() };
-    // Keys and most values end within a few words; only longer runs are worth the wide loop.
-    let mut words = 0;
-    while let Some((chunk, after)) = rest.split_first_chunk::<8>() {
-        let found = run_ends(u64::from_le_bytes(*chunk));
-        if found != 0 {
-            return at + (found.trailing_zeros() / 8) as usize;
-        }
-        at += 8;
-        rest = after;
-        words += 1;
-        if words == 4 {
-            // Written without an early exit inside the block, so that it compiles to vector compares.
-            while let Some((block, after)) = rest.split_first_chunk::<32>() {
-                if block.iter().fold(false, |any, &byte| any | ends_run(byte)) {
-                    break;
-                }
-                at += 32;
-                rest = after;
-            }
-        }
-    }
-    at + rest.iter().position(|&byte| ends_run(byte)).unwrap_or(rest.len())
-}
+use crate::base::plain::plain_end;
 
 /// One part of a string token.
 pub(super) enum Piece<'a> {

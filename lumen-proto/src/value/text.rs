@@ -2,8 +2,7 @@
 
 use alloc::vec::Vec;
 
-const ONES: u64 = 0x0101_0101_0101_0101;
-const HIGHS: u64 = ONES << 7;
+use crate::base::plain::{plain_bytes, plain_end};
 
 /// Below this many bytes a call of the vectorised check costs more than it saves.
 const SHORT: usize = 64;
@@ -27,54 +26,6 @@ pub(super) fn is_utf8(text: &[u8]) -> bool {
     (text.len() < SHORT && text.is_ascii()) || utf8(text).is_ok()
 }
 
-/// Returns whether JSON cannot hold `byte` inside a string as it is.
-const fn is_special(byte: u8) -> bool {
-    byte < 0x20 || byte == b'"' || byte == b'\\'
-}
-
-/// Marks the special bytes of a word by their high bits. Above the lowest mark there may be wrong ones: the
-/// subtractions borrow upwards.
-const fn specials(word: u64) -> u64 {
-    let quote = word ^ (ONES * b'"' as u64);
-    let backslash = word ^ (ONES * b'\\' as u64);
-    let control = word.wrapping_sub(ONES * 0x20) & !word;
-    ((quote.wrapping_sub(ONES) & !quote) | (backslash.wrapping_sub(ONES) & !backslash) | control) & HIGHS
-}
-
-/// How many bytes of `word` stand before its first special one: 8 if there is none.
-#[inline(always)]
-const fn plain_bytes(word: [u8; 8]) -> usize {
-    (specials(u64::from_le_bytes(word)).trailing_zeros() / 8) as usize
-}
-
-/// Returns the offset of the first quote, backslash or control character at or after `at`, or the length.
-#[inline(always)]
-pub(super) fn plain_end(text: &[u8], at: usize) -> usize {
-    let Some(mut rest) = text.get(at..) else { return text.len() };
-    for _ in 0..4 {
-        let Some((word, after)) = rest.split_first_chunk::<8>() else { break };
-        let plain = plain_bytes(*word);
-        if plain < 8 {
-            return text.len() - rest.len() + plain;
-        }
-        rest = after;
-    }
-    text.len() - rest.len() + plain_len(rest)
-}
-
-/// Counts the bytes before the first special one, in blocks that compile to vector compares.
-fn plain_len(bytes: &[u8]) -> usize {
-    let mut rest = bytes;
-    while let Some((block, after)) = rest.split_first_chunk::<32>() {
-        if block.iter().fold(false, |any, &byte| any | is_special(byte)) {
-            break;
-        }
-        rest = after;
-    }
-    let tail = rest.iter().position(|&byte| is_special(byte)).unwrap_or(rest.len());
-    bytes.len() - rest.len() + tail
-}
-
 /// Appends the plain bytes of `text` from `at` on, as far as `end`; returns where they stop.
 #[inline(always)]
 pub(super) fn copy_plain(text: &[u8], mut at: usize, end: usize, out: &mut Vec<u8>) -> usize {
@@ -93,9 +44,14 @@ pub(super) fn copy_plain(text: &[u8], mut at: usize, end: usize, out: &mut Vec<u
         at += 8;
     }
     let rest = text.get(at..end).unwrap_or_default();
-    let plain = plain_len(rest);
+    let plain = long_plain(rest);
     out.extend_from_slice(rest.get(..plain).unwrap_or_default());
     at + plain
+}
+
+/// Counts the plain bytes at the start. Apart, so that [`copy_plain`] is small where it becomes part of others.
+fn long_plain(bytes: &[u8]) -> usize {
+    plain_end(bytes, 0)
 }
 
 /// Appends `text[start..end]`.
@@ -121,6 +77,10 @@ mod tests {
 
     use super::*;
 
+    fn is_special(byte: u8) -> bool {
+        byte < 0x20 || byte == b'"' || byte == b'\\'
+    }
+
     fn naive_end(text: &[u8], at: usize) -> usize {
         (at..text.len()).find(|&at| is_special(text[at])).unwrap_or(text.len())
     }
@@ -132,7 +92,6 @@ mod tests {
                 let mut text = [b'x'; 80];
                 text[place] = byte;
                 let expected = if is_special(byte) { place } else { 80 };
-                assert_eq!(plain_end(&text, 0), expected, "{byte:02x} at {place}");
                 let mut out = Vec::new();
                 assert_eq!(copy_plain(&text, 0, 80, &mut out), expected, "{byte:02x} at {place}");
                 assert_eq!(out, text[..expected]);
@@ -151,7 +110,6 @@ mod tests {
             end in 0_usize..200,
         ) {
             let at = at.min(text.len());
-            prop_assert_eq!(plain_end(&text, at), naive_end(&text, at));
             let end = end.clamp(at, text.len());
             let mut out = std::vec![1, 2, 3];
             let stop = copy_plain(&text, at, end, &mut out);

@@ -7,10 +7,11 @@
 use alloc::vec::Vec;
 use core::fmt;
 
+use crate::base::plain::plain_end;
 use crate::limits::MAX_VALUE_DEPTH;
 use crate::value::needs::Needs;
 use crate::value::number::{self, Number};
-use crate::value::text::{copy, copy_plain, is_utf8, plain_end};
+use crate::value::text::{copy, copy_plain, is_utf8};
 use crate::value::{dict, encode, tag};
 use crate::varint;
 
