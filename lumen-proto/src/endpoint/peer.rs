@@ -76,7 +76,8 @@ pub enum SendError {
 impl Peer {
     /// Makes a client that starts the server behind `config` at once.
     pub fn client(config: ServerConfig) -> Self {
-        let mut leg = ServerLeg::new(config, Port::new(0));
+        // Its owner gets texts.
+        let mut leg = ServerLeg::new(ServerConfig { keep_values: false, ..config }, Port::new(0));
         leg.start();
         Self::new(Side::Client(leg))
     }

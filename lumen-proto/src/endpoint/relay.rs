@@ -77,7 +77,8 @@ impl Relay {
     }
 
     fn new(client: Role, hurry: Ladder, server: ServerConfig) -> Self {
-        let mut server = ServerLeg::new(server, Port::new(1));
+        // The ids on both sides are looked up in texts.
+        let mut server = ServerLeg::new(ServerConfig { keep_values: false, ..server }, Port::new(1));
         server.start();
         Self {
             client: ClientLeg::new(Config::new(client), Port::new(0)),

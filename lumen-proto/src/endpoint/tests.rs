@@ -474,3 +474,24 @@ fn a_start_timeout_that_is_shorter_than_the_patience_after_a_probe_counts_there_
     assert_eq!(times, [Instant::from_millis(500), Instant::from_millis(2000)]);
     assert_eq!(r.poll_timeout(), Some(Instant::from_millis(4000)));
 }
+
+#[test]
+fn peers_and_relays_read_texts_whatever_their_config_says() {
+    let config = ServerConfig { keep_values: true, ..ServerConfig::new(Behind::Process, Mode::Auto) };
+    // A probe ACK, then `{"id":1,"result":{}}` in a value.
+    let bytes = b"\x12\x10\x00{\"v\":1,\"caps\":[]}\n\x08\x02\x01\xe7\x02\x04\xe3\x02\x02\xe7\x00";
+    let answer = Message::copy_from(br#"{"id":1,"result":{}}"#).unwrap();
+    let mut p = Peer::client(config);
+    let port = p.port();
+    p.handle_input(T0, Input::Opened(port));
+    p.try_send(T0, Message::copy_from(br#"{"id":1,"method":"m"}"#).unwrap()).unwrap();
+    p.handle_input(T0, Input::Data(port, bytes));
+    assert_eq!(events(&mut p), [Event::Upgraded(port), Event::Message(answer)]);
+    let mut r = Relay::connect(config);
+    let (client, server) = (r.client_port(), r.server_port());
+    r.handle_input(T0, Input::Opened(client));
+    r.handle_input(T0, Input::Opened(server));
+    data(&mut r, client, "{\"id\":1,\"method\":\"m\"}\n");
+    r.handle_input(T0, Input::Data(server, bytes));
+    assert_eq!(output(&mut r, T0, client).0, "{\"id\":1,\"result\":{}}\n");
+}
