@@ -4,12 +4,13 @@
 //! One invariant holds everywhere: what a machine does depends only on what it was told, in which order. So a
 //! test can play any fault, and any runtime can run it.
 //!
-//! - [`endpoint`] has the machines to drive: [`endpoint::Peer`] is one end of a session, [`endpoint::Relay`] the
-//!   hop in the middle. Both implement [`Machine`].
+//! - [`endpoint`] has the machines to drive, which implement [`Machine`]: [`endpoint::Peer`] is one end of a session,
+//!   [`endpoint::Relay`] the hop in the middle, [`endpoint::Hub`] many clients on one server, [`endpoint::Bridge`] the
+//!   hop to a server behind HTTP.
 //! - [`docs::contract`] says what a driver owes a machine and the other way round, [`docs::wire`] what goes over
-//!   the wire. Drivers that exist: `lumen-std`, `lumen-tokio`, both over `lumen-driver`.
+//!   the wire, [`docs::mux`] how a server is shared, [`docs::http`] how one behind HTTP is spoken to. Drivers that exist: `lumen-std`, `lumen-tokio`, both over `lumen-driver`.
 //! - The floors below can be used by themselves: [`varint`], [`frame`], [`jsonrpc`], [`value`], [`message`],
-//!   [`negotiate`], [`connection`], [`supervisor`].
+//!   [`negotiate`], [`sse`], [`mcp`], [`idmap`], [`backoff`], [`connection`], [`http`], [`mux`], [`supervisor`].
 //!
 //! # Features
 //! `alloc` (default): everything that owns growing buffers; without it [`varint`], [`frame`] over fixed storage
@@ -57,6 +58,8 @@ pub mod docs {
     pub mod contract {}
     #[doc = include_str!("../docs/http.md")]
     pub mod http {}
+    #[doc = include_str!("../docs/mux.md")]
+    pub mod mux {}
     #[doc = include_str!("../docs/wire.md")]
     pub mod wire {}
 }
