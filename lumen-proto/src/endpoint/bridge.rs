@@ -39,6 +39,8 @@ pub struct Bridge {
     is_eof_told: bool,
     /// We were told to end.
     told: bool,
+    /// The agent went away before the end.
+    is_gone: bool,
     /// The agent's port is to be dropped.
     abort: bool,
     events: Events,
@@ -65,6 +67,7 @@ impl Bridge {
             phase: Phase::Serving,
             is_eof_told: false,
             told: false,
+            is_gone: false,
             abort: false,
             events: Events::default(),
             ready: Ready::default(),
@@ -143,9 +146,11 @@ impl Bridge {
         while let Some(event) = self.client.poll_event() {
             self.on_client(event);
         }
-        if self.client.is_deaf() && !self.told {
+        if self.phase == Phase::Serving
+            && self.client.is_deaf()
+            && !core::mem::replace(&mut self.is_gone, true)
+        {
             // Nobody is left to wait for.
-            self.told = true;
             self.session.terminate(self.now);
         }
         if self.client.is_eof() && !core::mem::replace(&mut self.is_eof_told, true) {
@@ -212,6 +217,7 @@ impl Bridge {
         self.abort = true;
         let outcome = match self.session.unanswered() {
             _ if self.told => Outcome::Terminated(None),
+            _ if self.is_gone => Outcome::Closed(None),
             0 => Outcome::Closed(None),
             unanswered => Outcome::Unanswered(unanswered),
         };
@@ -287,3 +293,6 @@ impl Machine for Bridge {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,5 @@
 //! What the server says, on its way to the agent.
 
-
 use bytes::Bytes;
 
 use super::super::flight::{Gate, Parked, Purpose, Until};

@@ -384,3 +384,6 @@ impl Session {
         flying.chain(self.parked.iter().map(|parked| &parked.post)).filter(|post| post.is_owing()).count()
     }
 }
+
+#[cfg(test)]
+mod tests;
