@@ -32,7 +32,7 @@ pub struct ServerConfig {
     /// The largest message sent to it as a JSON line, in bytes.
     pub max_line: usize,
     /// Whether its messages stay in the encoding they came in; see [`Config::keep_values`].
-    pub(super) keep_values: bool,
+    pub keep_values: bool,
 }
 
 impl ServerConfig {
