@@ -60,7 +60,8 @@ pub enum FromServer {
     Subscription,
     /// Hands it to all, unless it names a token or a subscription: then to its owner. Nothing is known of it.
     ToAll,
-    /// Drops it: it is about something that clients have not been told of, or a request without an id.
+    /// Drops it: it is about something that clients have not been told of, a request without an id, or says that it
+    /// comes from a hub.
     Drop,
 }
 
@@ -178,9 +179,12 @@ pub(super) static FROM_SERVER: [Fact<FromServer>; 18] = {
     ]
 };
 
+/// What begins so is between a hub and whoever talks to it, and goes no further either way.
+const OWN: &str = "lumen/";
+
 /// Returns what a hub does with a message of a client. What is not known is forwarded: the server may know it.
 pub fn from_client(method: &str, is_request: bool) -> FromClient {
-    if method.starts_with("lumen/") {
+    if method.starts_with(OWN) {
         return FromClient::Own;
     }
     match find(&FROM_CLIENT, method) {
@@ -197,6 +201,7 @@ pub fn from_server(method: &str, is_request: bool) -> FromServer {
         Some(fact) if (fact.kind == Kind::Request) == is_request => fact.handling,
         _ if is_request => FromServer::Refuse,
         Some(_) => FromServer::Drop,
+        None if method.starts_with(OWN) => FromServer::Drop,
         None => FromServer::ToAll,
     }
 }
