@@ -82,7 +82,7 @@ impl Mux {
         match call.what {
             What::Initialize => self.on_refused(slot, None, reason),
             What::Subscribe { uri, waiters } => {
-                self.on_not_subscribed(slot, wire, &uri);
+                self.on_subscribing_failed(slot, wire, &uri, &waiters);
                 for waiter in waiters {
                     self.refuse_call(waiter, reason, detail);
                 }

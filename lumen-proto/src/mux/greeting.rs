@@ -96,6 +96,7 @@ impl Mux {
         let revision = member(&answer, &["protocolVersion"]);
         let revision = revision.and_then(decode_str).and_then(|revision| Revision::parse(&revision));
         self.slot_mut(slot).hello = Some(Hello { answer, revision });
+        self.not_modern |= self.ended_by_discover;
         self.tell_child_own(slot, own::notification("notifications/initialized"));
         self.on_ready(slot);
     }

@@ -141,6 +141,8 @@ pub struct Mux {
     outs: VecDeque<Out>,
     /// Why a modern request is not even tried: the server has said that it does not know them.
     not_modern: bool,
+    /// A server ended over a `server/discover`: if it serves the other era, it knows no modern requests.
+    ended_by_discover: bool,
     /// We are about to end: nothing new is taken.
     closing: bool,
     now: Instant,

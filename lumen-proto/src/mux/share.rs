@@ -57,7 +57,7 @@ impl Mux {
         if packet.envelope().error.is_some() {
             self.on_not_subscribed(slot, wire, &uri);
         } else {
-            self.set_asking(slot, &uri, None);
+            self.on_asked(slot, wire, &uri);
         }
         self.answer_waiters(waiters, packet);
     }
@@ -72,6 +72,28 @@ impl Mux {
         let gone = place.subscriptions.remove(uri);
         for client in gone.into_iter().flat_map(|gone| gone.clients) {
             self.forget_subscription(client, uri);
+        }
+    }
+
+    /// A subscription of ours came to nothing, because the server is gone or does not answer. Those who waited for it
+    /// are told; whoever was subscribed before stays so, and will be again at the next start.
+    pub(super) fn on_subscribing_failed(
+        &mut self,
+        slot: SlotId,
+        wire: WireId,
+        uri: &str,
+        waiters: &[WireId],
+    ) {
+        self.on_asked(slot, wire, uri);
+        for (_, client) in waiters.iter().filter_map(|waiter| self.owner_of(*waiter)).collect::<Vec<_>>() {
+            self.forget_subscription(client, uri);
+            if let Some(known) = self.slot_mut(slot).subscriptions.get_mut(uri) {
+                known.clients.remove(&client);
+            }
+        }
+        let subscriptions = &mut self.slot_mut(slot).subscriptions;
+        if subscriptions.get(uri).is_some_and(|known| known.clients.is_empty()) {
+            subscriptions.remove(uri);
         }
     }
 
@@ -238,6 +260,15 @@ impl Mux {
     fn set_asking(&mut self, slot: SlotId, uri: &str, asking: Option<WireId>) {
         if let Some(subscription) = self.slot_mut(slot).subscriptions.get_mut(uri) {
             subscription.asking = asking;
+        }
+    }
+
+    /// This request for a subscription is over. There may be a later one.
+    fn on_asked(&mut self, slot: SlotId, wire: WireId, uri: &str) {
+        if let Some(subscription) = self.slot_mut(slot).subscriptions.get_mut(uri)
+            && subscription.asking == Some(wire)
+        {
+            subscription.asking = None;
         }
     }
 

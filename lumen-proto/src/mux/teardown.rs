@@ -126,6 +126,7 @@ impl Mux {
                 // That was too much for a server which does not know it: say what it could not.
                 What::Discover if !had_answered => {
                     self.slot_mut(slot).era = None;
+                    self.ended_by_discover = true;
                     self.refuse(call, Reason::NoMethod, detail);
                 }
                 _ => self.fail(slot, wire, call, Reason::ServerGone, detail),
