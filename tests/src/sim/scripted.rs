@@ -14,12 +14,14 @@ use super::wire;
 mod client;
 mod json_server;
 mod lumen_server;
+mod mcp_server;
 #[cfg(test)]
 mod tests;
 
 pub use client::{Got, JsonClient, LumenClient};
 pub use json_server::{JsonServer, Manners};
 pub use lumen_server::LumenServer;
+pub use mcp_server::{Life, McpServer, McpWitness, Nature};
 
 /// The key of the offer.
 pub const OFFER: &str = "dev.lumen/transport";

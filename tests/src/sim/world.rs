@@ -237,6 +237,36 @@ where
         result
     }
 
+    /// Has the party at the other end of a port do something, as its own doing.
+    ///
+    /// # Panics
+    /// If no party was ever there.
+    pub fn tell(&mut self, machine: usize, port: Port, what: impl FnOnce(&mut Outbox)) {
+        let now = self.now();
+        let actor = self.actors.iter_mut().find(|actor| actor.owner == (machine, port)).expect("a party");
+        actor.outbox.now = now;
+        what(&mut actor.outbox);
+    }
+
+    /// Ends a port from its other end, both ways, as the reset of a connection does: its machine is told that nothing
+    /// can be delivered, without having tried to.
+    ///
+    /// # Panics
+    /// If the port was never open.
+    pub fn cut(&mut self, machine: usize, port: Port) {
+        let actor = self.actors.iter_mut().find(|actor| actor.owner == (machine, port)).expect("a party");
+        actor.gone = true;
+        let (read, write) = (actor.read, actor.write);
+        self.pipes[read].break_off();
+        self.pipes[write].close(self.clock.now());
+        let slot = self.nodes[machine].slots.get_mut(&port).expect("a port");
+        if !std::mem::replace(&mut slot.shut, true) {
+            slot.pending.clear();
+            self.note(machine, port, What::Lost);
+            self.input(machine, Input::Lost(port));
+        }
+    }
+
     /// Runs until nothing is left to happen.
     ///
     /// # Panics
