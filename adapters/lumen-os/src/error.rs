@@ -82,6 +82,42 @@ pub enum ConnectError {
     },
 }
 
+/// Why a Unix socket could not be served.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ListenError {
+    /// The path does not fit a socket address.
+    #[error("socket path of {len} bytes is longer than {MAX_UNIX_PATH}: {path:?}; use a shorter one")]
+    PathTooLong {
+        /// The path as given.
+        path: PathBuf,
+        /// Its length in bytes.
+        len: usize,
+    },
+    /// Somebody serves it already.
+    #[error("{path:?} is served by another process; connect to it, or use another path")]
+    InUse {
+        /// The path as given.
+        path: PathBuf,
+    },
+    /// Something else is there, and is not removed.
+    #[error("{path:?} is there and is no socket; remove it, or use another path")]
+    NotASocket {
+        /// The path as given.
+        path: PathBuf,
+    },
+    /// The system refused.
+    #[error("cannot {step} {path:?}: {source}")]
+    Refused {
+        /// The path as given.
+        path: PathBuf,
+        /// What was tried.
+        step: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
 impl ConnectError {
     /// Returns the short form that a machine takes.
     pub fn open_error(&self) -> OpenError {

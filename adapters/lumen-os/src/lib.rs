@@ -1,5 +1,5 @@
 //! What lumen's adapters need of a Unix system, without a runtime: child processes that end with their whole
-//! tree, the process's own standard streams, sockets, and a clock.
+//! tree, the process's own standard streams, sockets, a clock, and what is remembered of servers between starts.
 //!
 //! Everything here hands out descriptors that answer "would block" instead of blocking; a binding turns them
 //! into its runtime's own types, or polls them. Nothing here starts a thread or waits for a peer, except
@@ -12,15 +12,19 @@ mod child;
 mod clock;
 mod command;
 mod error;
+mod listener;
 mod socket;
 mod stderr;
 pub mod stdio;
+mod verdict;
 
 pub use child::{Child, Process, spawn};
 pub use clock::Clock;
 pub use command::{CommandSpec, LineFn, Stderr, Target};
-pub use error::{ConnectError, SpawnError};
+pub use error::{ConnectError, ListenError, SpawnError};
+pub use listener::{Accepted, BACKLOG, Listener, is_exhausted, own_uid};
 pub use socket::{
     CONNECT_TIMEOUT, MAX_UNIX_PATH, connect_tcp, connect_unix, recv, send, shutdown_write, stream_from,
 };
 pub use stderr::{Drained, MAX_STDERR_LINE, MAX_STDERR_TAIL, StderrDrain, StderrTail};
+pub use verdict::{MAX_VERDICTS, Verdicts};
