@@ -117,8 +117,11 @@ pub const MAX_CLIENT_KEPT: usize = 1024 * 1024;
 /// them.
 pub const MAX_EXCHANGES: usize = 128;
 
-/// The same with what is no request: notifications, answers, what follows an answer in its stream. Worst case: as many
-/// connections, and two of our own.
+/// Bytes of those requests, kept until they are answered, before more wait. Worst case: this, plus one message.
+pub const MAX_RUNNING: usize = 2 * MAX_MESSAGE;
+
+/// Exchanges with a server behind HTTP at once: those requests, notifications, answers, what follows an answer in its
+/// stream. Worst case: as many connections, and two of our own; for [`POST_PATIENCE`] as many messages.
 pub const MAX_POSTS: usize = 256;
 
 /// Bytes of unfinished HTTP responses that are kept. When there are more, only the largest is read on. Worst case:

@@ -35,8 +35,8 @@ const ASKED_COST: usize = 64;
 /// exchange that has ended or was aborted is ignored.
 ///
 /// # Bounds
-/// [`limits::MAX_POSTS`] exchanges and two of our own; [`limits::MAX_QUEUE`] plus one message in the queue of each
-/// direction; [`limits::MAX_COLLECTED`] of unfinished responses; [`limits::MAX_OWED`] for ids of the server's requests;
+/// [`limits::MAX_POSTS`] exchanges and two of our own; [`limits::MAX_RUNNING`] plus one message for requests that run;
+/// [`limits::MAX_QUEUE`] plus one message in the queue of each direction; [`limits::MAX_COLLECTED`] of unfinished responses; [`limits::MAX_OWED`] for ids of the server's requests;
 /// [`limits::MAX_TOOLS`].
 #[derive(Debug)]
 pub struct Session {
@@ -378,10 +378,14 @@ impl Session {
         self.flights.iter().max_by_key(|(_, flight)| kept(flight)).map(|(id, _)| *id)
     }
 
-    /// Returns how many requests of the agent's are under way.
-    fn owing(&self) -> usize {
+    /// Returns whether one more request of the agent's may run.
+    fn has_room(&self) -> bool {
         let flying = self.flights.values().filter_map(|flight| flight.purpose.post());
-        flying.chain(self.parked.iter().map(|parked| &parked.post)).filter(|post| post.is_owing()).count()
+        let running =
+            flying.chain(self.parked.iter().map(|parked| &parked.post)).filter(|post| post.is_owing());
+        let (count, bytes) =
+            running.fold((0, 0), |(count, bytes), post| (count + 1, bytes + post.message.len()));
+        count < limits::MAX_EXCHANGES && bytes < limits::MAX_RUNNING
     }
 }
 

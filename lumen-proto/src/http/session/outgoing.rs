@@ -49,7 +49,7 @@ impl Session {
             && matches!(self.phase, Phase::Serving | Phase::Grace { .. })
             && self.flights.len() + self.parked.len() < limits::MAX_POSTS
         {
-            let is_free = self.owing() < limits::MAX_EXCHANGES;
+            let is_free = self.has_room();
             let post = if is_free && !self.waiting.is_empty() {
                 self.waiting.pop_front()
             } else {

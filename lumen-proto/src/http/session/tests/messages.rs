@@ -162,6 +162,26 @@ fn more_requests_than_may_run_wait_and_what_is_no_request_passes_them() {
 }
 
 #[test]
+fn large_requests_run_only_so_many_at_once() {
+    let mut rig = Rig::opened();
+    let long = |id| {
+        std::format!(
+            "{{\"id\":{id},\"method\":\"x\",\"params\":\"{}\"}}",
+            "x".repeat(limits::MAX_RUNNING / 2)
+        )
+    };
+    let made = [1, 2, 3].map(|id| {
+        rig.say(&long(id));
+        rig.session.poll_request()
+    });
+    assert_eq!(made.each_ref().map(Option::is_some), [true, true, false]);
+    rig.say(&call(4));
+    rig.none();
+    rig.json(made[0].as_ref().unwrap().id, 200, &result(1));
+    assert_eq!(rig.next().body.len(), long(3).len());
+}
+
+#[test]
 fn a_full_queue_stops_the_agent_and_a_full_inbox_stops_the_server() {
     let mut rig = Rig::new();
     rig.say(INITIALIZE);
