@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use super::call::{Call, Owner, Stage, What};
 use super::slot::{Held, Phase};
-use super::{ID, Mux, Out, SlotId};
+use super::{ID, Mux, SlotId};
 use crate::idmap::WireId;
 use crate::jsonrpc::{IdKey, Kind};
 use crate::mcp::{self, Era, FromClient, paths};
@@ -113,10 +113,7 @@ impl Mux {
         }
         let opening = Era::of_opening(&method, packet.has(paths::PROTOCOL_VERSION));
         let slot = self.place(client, opening, class)?;
-        if self.slot(slot).phase == Phase::Idle {
-            self.slot_mut(slot).phase = Phase::Starting;
-            self.outs.push_back(Out::Start(slot));
-        }
+        self.start(slot);
         Ok(slot)
     }
 

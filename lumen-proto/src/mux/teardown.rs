@@ -68,6 +68,14 @@ impl Mux {
         }
     }
 
+    /// Starts a server that nobody has needed yet.
+    pub fn start(&mut self, slot: SlotId) {
+        if self.slot(slot).phase == Phase::Idle {
+            self.slot_mut(slot).phase = Phase::Starting;
+            self.outs.push_back(Out::Start(slot));
+        }
+    }
+
     /// A server that was down is not needed.
     pub fn handle_child_unneeded(&mut self, now: Instant, slot: SlotId) {
         self.advance(now);
@@ -107,6 +115,7 @@ impl Mux {
         let place = self.slot_mut(slot);
         let had_answered = place.has_answered;
         place.level = None;
+        place.level_asking = None;
         place.phase = match next {
             Next::At(until) => Phase::Down { until },
             Next::OnDemand => Phase::Idle,
@@ -134,10 +143,7 @@ impl Mux {
         }
         match next {
             Next::Never(reason) => self.refuse_waiting(slot, reason, detail),
-            Next::OnDemand if self.is_waited_for(slot) => {
-                self.slot_mut(slot).phase = Phase::Starting;
-                self.outs.push_back(Out::Start(slot));
-            }
+            Next::OnDemand if self.is_waited_for(slot) => self.start(slot),
             Next::OnDemand | Next::At(_) => {}
         }
         // Nothing of the process is left that a client of the other era could not use.

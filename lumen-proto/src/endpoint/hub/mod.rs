@@ -88,6 +88,15 @@ impl Hub {
         }
     }
 
+    /// Starts the first server now, not when a client needs it. Nothing is said to it before a client opens.
+    pub fn start(&mut self, now: Instant) {
+        self.advance(now);
+        if self.phase == Phase::Serving {
+            self.mux.start(SlotId::First);
+            self.settle();
+        }
+    }
+
     /// Makes room for a client and returns the port to open for it. `None`: there are too many, or the hub is ending.
     pub fn try_accept(&mut self) -> Option<Port> {
         let is_full = self.guests.len() >= self.config.max_clients;
