@@ -126,7 +126,9 @@ impl Mux {
             (_, Some(opening)) => Some(opening),
             (era, None) => era,
         };
+        // Whoever had not said so far how it uses MCP is placed anew, if only to note that.
         if let Some(slot) = known.slot
+            && known.era == era
             && (era.is_none() || self.slot(slot).era == era)
         {
             return Ok(slot);

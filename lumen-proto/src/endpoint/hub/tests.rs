@@ -214,3 +214,16 @@ fn the_end_is_told_last() {
     assert_eq!(rig.events.last(), Some(&HubEvent::Stream(Event::Finished(Outcome::Terminated(None)))));
     assert_eq!(rig.hub.poll_timeout(), None);
 }
+
+#[test]
+fn a_client_that_shakes_hands_late_is_still_one_that_can_be_asked() {
+    let mut rig = Rig::new();
+    let _first = rig.legacy_client();
+    let late = rig.client();
+    rig.say(late, r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#);
+    rig.say(late, INITIALIZE);
+    rig.heard(late);
+    rig.say(child(0), r#"{"jsonrpc":"2.0","id":1,"method":"roots/list"}"#);
+    let heard = rig.heard(late);
+    assert!(heard.len() == 1 && heard[0].contains("roots/list"), "{heard:?}");
+}
