@@ -11,11 +11,9 @@ use crate::value::transcode::Transcoder;
 
 /// One value to exchange.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Edit {
-    /// Its keys from the root on. If there is no such value, nothing is exchanged.
-    pub path: &'static [&'static str],
-    /// The JSON text of what takes its place. It is not checked.
-    pub token: Bytes,
+struct Edit {
+    path: &'static [&'static str],
+    token: Bytes,
 }
 
 /// What is exchanged in one message: an id, and where else ids stand. Everything around it leaves as it came.
@@ -31,7 +29,8 @@ impl Edits {
         Self(Vec::new())
     }
 
-    /// Adds an edit, instead of any other of the same path.
+    /// Exchanges the value at the end of `path`, a key for each level from the root, for the JSON text `token`, which is
+    /// not checked. If there is no such value, nothing is exchanged. Takes the place of any other edit of this path.
     #[must_use]
     pub fn with(mut self, path: &'static [&'static str], token: impl Into<Bytes>) -> Self {
         self.0.retain(|edit| edit.path != path);

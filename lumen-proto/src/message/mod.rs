@@ -10,6 +10,6 @@ pub(crate) mod sample;
 mod tests;
 mod value;
 
-pub use edits::{Edit, Edits};
+pub use edits::Edits;
 pub use packet::{Encoding, Packet};
 pub use value::{Refused, Value};
