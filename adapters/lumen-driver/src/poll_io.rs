@@ -36,6 +36,11 @@ pub trait Stream {
 
     /// Closes the writing half, so that the peer reads the end of the stream. Best effort.
     fn poll_finish(&mut self, cx: &mut Context<'_>) -> Poll<()>;
+
+    /// Returns whether the peer is known to have closed both directions. Asked once, at the end of the stream.
+    fn is_hung_up(&self) -> bool {
+        false
+    }
 }
 
 /// What a runtime offers besides streams that are open.
@@ -286,7 +291,11 @@ impl<M: Machine, W: World> PollIo<M, W> {
             Ok(count) => Outcome::Ok(buffer.get(..count).unwrap_or(buffer)),
             Err(_) => Outcome::Failed,
         };
+        let is_hung_up = matches!(outcome, Outcome::Ok([]) | Outcome::Failed) && stream.is_hung_up();
         self.pump.complete(self.world.now(), Done::Read(port, outcome));
+        if is_hung_up {
+            self.pump.complete(self.world.now(), Done::HungUp(port));
+        }
     }
 
     fn poll_write(&mut self, port: Port) {

@@ -54,6 +54,9 @@ pub enum Done<'a> {
     Wrote(Port, Outcome<usize>),
     /// The writing half is closed.
     Finished(Port),
+    /// The peer has closed both directions: nothing can be delivered any more. At any time while the port is open; not
+    /// counted.
+    HungUp(Port),
     /// The process ended. At any time while the port is open; not counted.
     Exited(Port, Exit),
     /// Nothing of the port is left: whatever was outstanding of it counts as done.
@@ -141,6 +144,7 @@ impl<M: Machine> Pump<M> {
                     self.machine.handle_input(self.now, Input::Finished(port));
                 }
             }
+            Done::HungUp(port) => self.on_hung_up(port),
             Done::Exited(port, exit) => {
                 if self.ports.get(&port).is_some_and(|state| state.phase == Phase::Open) {
                     self.machine.handle_input(self.now, Input::Child(port, ChildEvent::Exited(exit)));
@@ -385,12 +389,29 @@ impl<M: Machine> Pump<M> {
         match outcome {
             Outcome::Ok(count) if count > 0 => state.on_written(count),
             Outcome::Ok(_) | Outcome::Failed => {
+                let is_news = state.output != Output::Ended;
                 state.drop_output();
-                self.machine.handle_input(self.now, Input::Lost(port));
+                if is_news {
+                    self.machine.handle_input(self.now, Input::Lost(port));
+                }
             }
             Outcome::Cancelled => {}
         }
         self.queue(port);
+    }
+
+    fn on_hung_up(&mut self, port: Port) {
+        let Some(state) = self.ports.get_mut(&port) else { return };
+        if state.phase != Phase::Open || state.output == Output::Ended {
+            return;
+        }
+        // A write in flight reads the buffer; it will fail by itself.
+        if state.writing {
+            state.output = Output::Ended;
+        } else {
+            state.drop_output();
+        }
+        self.machine.handle_input(self.now, Input::Lost(port));
     }
 }
 

@@ -7,6 +7,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::sockopt::{Timeout, set_socket_timeout, set_tcp_nodelay};
 use rustix::net::{
@@ -118,6 +119,14 @@ pub fn send(fd: BorrowedFd<'_>, bytes: &[u8]) -> io::Result<usize> {
             Err(errno) => return Err(errno.into()),
         }
     }
+}
+
+/// Returns whether the peer of a socket has closed both directions, not only stopped writing.
+pub fn is_hung_up(fd: BorrowedFd<'_>) -> bool {
+    let mut fds = [PollFd::from_borrowed_fd(fd, PollFlags::empty())];
+    // It does not wait, so there is nothing to be interrupted; an error means that nothing is known.
+    let told = poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }));
+    told.is_ok() && fds.iter().any(|fd| fd.revents().contains(PollFlags::HUP))
 }
 
 /// Tells the peer that nothing more will be written. A connection that is gone already is not an error.

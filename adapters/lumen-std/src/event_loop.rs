@@ -46,6 +46,9 @@ pub struct Loop<M: Machine> {
     write_error: Option<io::ErrorKind>,
     watched: Option<OwnedFd>,
     woken: bool,
+    /// A descriptor whose readiness is only told.
+    looked_at: Option<OwnedFd>,
+    is_readable: bool,
     buf: Box<[u8]>,
 }
 
@@ -81,6 +84,7 @@ enum Ready {
     Exit(Port),
     Stderr(Port),
     Watched,
+    LookedAt,
 }
 
 impl<M: Machine> Loop<M> {
@@ -97,6 +101,8 @@ impl<M: Machine> Loop<M> {
             write_error: None,
             watched: None,
             woken: false,
+            looked_at: None,
+            is_readable: false,
             buf: vec![0; READ_CHUNK].into_boxed_slice(),
         }
     }
@@ -112,6 +118,17 @@ impl<M: Machine> Loop<M> {
     /// It replaces an earlier one.
     pub fn watch(&mut self, fd: impl Into<OwnedFd>) {
         self.watched = Some(fd.into());
+    }
+
+    /// Lets this descriptor end a [`turn`](Self::turn) when it can be read, without reading it, such as a socket that
+    /// listens; [`take_readable`](Self::take_readable) tells. `None` looks at none.
+    pub fn look_at(&mut self, fd: Option<OwnedFd>) {
+        self.looked_at = fd;
+    }
+
+    /// Returns whether the descriptor that is looked at could be read since this was last asked.
+    pub fn take_readable(&mut self) -> bool {
+        std::mem::take(&mut self.is_readable)
     }
 
     /// Returns whether the watched descriptor had something to read since this was last asked.
@@ -363,7 +380,11 @@ impl<M: Machine> Loop<M> {
             }
         };
         entry.reading = None;
+        let is_hung_up = matches!(outcome, Outcome::Ok([]) | Outcome::Failed) && entry.stream.is_hung_up();
         self.pump.complete(self.clock.now(), Done::Read(port, outcome));
+        if is_hung_up {
+            self.complete(Done::HungUp(port));
+        }
     }
 
     fn write(&mut self, port: Port) {
@@ -434,6 +455,10 @@ impl<M: Machine> Loop<M> {
             keys.push(Ready::Watched);
             fds.push(PollFd::new(watched, PollFlags::IN));
         }
+        if let Some(fd) = &self.looked_at {
+            keys.push(Ready::LookedAt);
+            fds.push(PollFd::new(fd, PollFlags::IN));
+        }
         if fds.is_empty() && deadline.is_none() {
             return Err(io::ErrorKind::Deadlock.into());
         }
@@ -459,6 +484,7 @@ impl<M: Machine> Loop<M> {
             Ready::Exit(port) => self.on_exit(port),
             Ready::Stderr(port) => self.drain_stderr(port),
             Ready::Watched => self.on_watched(),
+            Ready::LookedAt => self.is_readable = true,
         }
     }
 

@@ -21,24 +21,28 @@
 //! ```
 //!
 //! Under them is [`Loop`], which drives any [`Machine`](lumen_proto::Machine) over child processes, this process's
-//! own standard streams and sockets. No thread is started: on the machines this was measured on, handing each
+//! own standard streams and sockets. No thread is started (but by [`Mux::spawn`], when asked): on the machines this was measured on, handing each
 //! message over between threads costs more than the rest of its way.
 //!
 //! `poll(2)` looks at every open port in each turn, which is right for one session or a few dozen; for many
 //! hundreds of ports use a binding with a readiness queue.
 
 mod event_loop;
+mod mux;
 mod stream;
 mod transport;
 
 pub use event_loop::{Loop, MAX_ENDED};
 pub use lumen_driver::Counters;
+pub use lumen_driver::door::{MuxEvent, Refusal};
 pub use lumen_driver::session::{Closed, Error};
 pub use lumen_os::StderrTail;
 pub use lumen_os::{CommandSpec, Stderr, Target};
-pub use lumen_proto::endpoint::{Event, Outcome, ServerConfig};
+pub use lumen_os::{ListenError, Listener};
+pub use lumen_proto::endpoint::{Event, HubConfig, HubEvent, Outcome, Parted, ServerConfig};
 pub use lumen_proto::jsonrpc::{Message, Refused};
 pub use lumen_proto::negotiate::Mode;
 pub use lumen_proto::supervisor::Behind;
+pub use mux::{Mux, MuxHandle};
 pub use stream::Stream;
 pub use transport::{Client, Server};

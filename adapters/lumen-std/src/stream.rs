@@ -86,6 +86,11 @@ impl Stream {
         }
     }
 
+    /// Returns whether the peer has closed both directions, as far as that can be seen.
+    pub(crate) fn is_hung_up(&self) -> bool {
+        matches!(&self.0, Kind::Socket(fd) if lumen_os::is_hung_up(fd.as_fd()))
+    }
+
     pub(crate) fn read_fd(&self) -> BorrowedFd<'_> {
         match &self.0 {
             Kind::Pipes { read, .. } => read.as_fd(),

@@ -29,6 +29,7 @@
 //! [`Server`] are. The runtime needs I/O and time enabled.
 
 mod driver;
+mod mux;
 mod register;
 mod stream;
 mod transport;
@@ -36,13 +37,16 @@ mod world;
 
 pub use driver::Driver;
 pub use lumen_driver::Counters;
+pub use lumen_driver::door::{MuxEvent, Refusal};
 pub use lumen_driver::session::{Closed, Error};
 pub use lumen_os::StderrTail;
 pub use lumen_os::{CommandSpec, Stderr, Target};
-pub use lumen_proto::endpoint::{Event, Outcome, ServerConfig};
+pub use lumen_os::{ListenError, Listener};
+pub use lumen_proto::endpoint::{Event, HubConfig, HubEvent, Outcome, Parted, ServerConfig};
 pub use lumen_proto::jsonrpc::{Message, Refused};
 pub use lumen_proto::negotiate::Mode;
 pub use lumen_proto::supervisor::Behind;
+pub use mux::{Mux, MuxHandle};
 pub use stream::Stream;
 pub use transport::{Client, Server};
 pub use world::MAX_ENDED;

@@ -4,13 +4,14 @@ use std::io;
 use std::os::fd::AsRawFd;
 
 use lumen_os::stdio::{Stdin, Stdout};
-use lumen_os::{Process, StderrDrain};
+use lumen_os::{Listener, Process, StderrDrain};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
 /// A type that owns one descriptor, the same from its making to its drop.
 pub(crate) trait OwnsFd: AsRawFd {}
 
+impl OwnsFd for Listener {}
 impl OwnsFd for Process {}
 impl OwnsFd for StderrDrain {}
 impl OwnsFd for Stdin {}

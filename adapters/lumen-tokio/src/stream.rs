@@ -1,7 +1,7 @@
 //! The byte streams a driver reads and writes: one type over pipes, own standard streams and sockets.
 
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
@@ -115,6 +115,14 @@ impl lumen_driver::Stream for Stream {
             Kind::Tcp(stream) => return Pin::new(stream).poll_shutdown(cx).map(drop),
         }
         Poll::Ready(())
+    }
+
+    fn is_hung_up(&self) -> bool {
+        match &self.0 {
+            Kind::Unix(stream) => lumen_os::is_hung_up(stream.as_fd()),
+            Kind::Tcp(stream) => lumen_os::is_hung_up(stream.as_fd()),
+            Kind::Pipes { .. } | Kind::Stdio { .. } => false,
+        }
     }
 }
 
