@@ -47,6 +47,7 @@ impl Hub {
             guest.in_line = false;
             if self.has_room_for(port) {
                 self.take_client_event(port);
+                self.do_outs();
             }
             self.follow_client(port);
             return true;
@@ -187,7 +188,14 @@ impl Hub {
                 self.part(slowest, Parted::Slow);
             }
         }
+        self.told.insert(port);
+    }
+
+    /// Does what follows for one of the clients that were told something; returns whether there was one.
+    pub(super) fn follow_told(&mut self) -> bool {
+        let Some(port) = self.told.pop_first() else { return false };
         self.follow_client(port);
+        true
     }
 
     pub(super) fn transmit_to_client(&mut self, port: Port, out: &mut BytesMut) -> Transmit {

@@ -42,6 +42,9 @@ pub struct Hub {
     lines: [VecDeque<Port>; 2],
     /// When clients that are leaving have had time enough.
     farewells: BTreeSet<(Instant, Port)>,
+    /// Clients that were told something. What follows of it is done when all that there is to tell them is queued:
+    /// one that has its last answer is let go.
+    told: BTreeSet<Port>,
     /// Bytes that wait for clients.
     queued: usize,
     due: VecDeque<Port>,
@@ -78,6 +81,7 @@ impl Hub {
             guests: Guests::default(),
             lines: [VecDeque::new(), VecDeque::new()],
             farewells: BTreeSet::new(),
+            told: BTreeSet::new(),
             queued: 0,
             due: VecDeque::new(),
             aborts: VecDeque::new(),
@@ -165,7 +169,7 @@ impl Hub {
     fn settle(&mut self) {
         loop {
             self.do_outs();
-            if self.take_server_events() || self.serve_lines() || self.do_phase() {
+            if self.follow_told() || self.take_server_events() || self.serve_lines() || self.do_phase() {
                 continue;
             }
             break;

@@ -227,3 +227,16 @@ fn a_client_that_shakes_hands_late_is_still_one_that_can_be_asked() {
     let heard = rig.heard(late);
     assert!(heard.len() == 1 && heard[0].contains("roots/list"), "{heard:?}");
 }
+
+#[test]
+fn a_client_that_says_no_more_gets_all_its_answers_at_once() {
+    let mut rig = Rig::new();
+    let a = rig.legacy_client();
+    rig.say(a, r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#);
+    rig.say(a, r#"{"jsonrpc":"2.0","id":2,"method":"tools/list"}"#);
+    rig.input(Input::Eof(a));
+    rig.input(Input::Child(child(0), ChildEvent::Exited(Exit::Code(1))));
+    rig.input(Input::Eof(child(0)));
+    let ids: Vec<String> = rig.heard(a).iter().map(|line| id_of(line)).collect();
+    assert_eq!(ids, ["1", "2"]);
+}
