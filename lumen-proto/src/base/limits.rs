@@ -93,6 +93,9 @@ pub const BACKOFF_RESET_AFTER: Duration = Duration::from_secs(30);
 /// How long a request of a client may stay unanswered by a shared server, unless it reports progress.
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(300);
 
+/// How long the owner of a hub may leave a request to the hub itself unanswered.
+pub const OWN_TIMEOUT: Duration = Duration::from_secs(5);
+
 /// How long no progress extends that beyond.
 pub const REQUEST_CAP: Duration = Duration::from_secs(3600);
 

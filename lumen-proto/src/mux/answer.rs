@@ -29,9 +29,9 @@ impl Mux {
                 self.answer(call, packet);
             }
             What::Subscribe { .. } => self.on_subscribed(slot, wire, call, &packet),
-            What::Level { .. } => self.on_level_set(slot, call, &packet),
+            What::Level { .. } => self.on_level_set(slot, wire, call, &packet),
             What::Request | What::Listen { .. } => self.answer(call, packet),
-            What::Greeting | What::Waiter | What::Nobody => {}
+            What::Greeting | What::Waiter | What::Own | What::Nobody => {}
         }
     }
 
@@ -87,7 +87,8 @@ impl Mux {
                     self.refuse_call(waiter, reason, detail);
                 }
             }
-            What::Level { waiters, .. } => {
+            What::Level { waiters } => {
+                self.on_level_failed(slot, wire);
                 for waiter in waiters {
                     self.refuse_call(waiter, reason, detail);
                 }

@@ -1,5 +1,6 @@
 //! Requests in flight: whose they are, what their answers mean, and when they are due.
 
+use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -9,7 +10,6 @@ use bytes::Bytes;
 use super::slot::SlotId;
 use crate::idmap::{Growing, IdMap, WireId};
 use crate::jsonrpc::IdKey;
-use crate::mcp::Level;
 use crate::message::Packet;
 use crate::{Instant, Port};
 
@@ -21,6 +21,9 @@ pub(super) struct Call {
     pub owner: Option<Owner>,
     pub what: What,
     pub stage: Stage,
+    /// Its method, for those who want to know what is going on.
+    pub method: Box<str>,
+    pub since: Instant,
     /// When it is given up.
     pub due: Option<Instant>,
     /// No progress extends it beyond this.
@@ -62,12 +65,14 @@ pub(super) enum What {
     Initialize,
     /// The answer for all who wait for a subscription to this resource.
     Subscribe { uri: String, waiters: Vec<WireId> },
-    /// The answer for all who wait for this level.
-    Level { level: Level, waiters: Vec<WireId> },
+    /// The answer for all who wait for a log level.
+    Level { waiters: Vec<WireId> },
     /// Waits for our handshake.
     Greeting,
     /// Waits for the answer to another request of ours.
     Waiter,
+    /// It is put to the owner of the hub.
+    Own,
     /// Nothing, and nobody gets it.
     Nobody,
 }

@@ -4,6 +4,7 @@
 //! processes and their restarts belong to whoever owns it.
 
 mod answer;
+mod asked;
 mod asks;
 mod batch;
 mod call;
@@ -28,11 +29,13 @@ use self::batch::Batches;
 use self::call::Calls;
 use self::client::Client;
 use self::slot::Slot;
+use crate::idmap::WireId;
 use crate::jsonrpc::Kind;
 use crate::mcp::Era;
 use crate::message::{Edits, Packet};
 use crate::{Instant, Port, Reason, limits};
 
+pub use self::asked::InFlight;
 pub use self::slot::SlotId;
 pub use self::teardown::Next;
 
@@ -109,6 +112,13 @@ pub enum Out {
     },
     /// A notification that belongs to nobody was dropped.
     Ownerless(SlotId),
+    /// A client asks how things stand: to be answered by [`Mux::answer_own`] within [`limits::OWN_TIMEOUT`].
+    Asked {
+        /// The request.
+        wire: WireId,
+        /// Who asks.
+        client: Port,
+    },
 }
 
 /// One side of a message's way.

@@ -26,7 +26,12 @@ pub(super) fn error(id: Option<&[u8]>, reason: &Reason, detail: Option<&str>) ->
 
 /// The answer that says nothing.
 pub(super) fn empty_result(id: &[u8]) -> Option<Packet> {
-    packet(format!(r#"{{"jsonrpc":"2.0","id":{},"result":{{}}}}"#, text(id)))
+    result(id, "{}")
+}
+
+/// `result` is a JSON text.
+pub(super) fn result(id: &[u8], result: &str) -> Option<Packet> {
+    packet(format!(r#"{{"jsonrpc":"2.0","id":{},"result":{result}}}"#, text(id)))
 }
 
 /// Our handshake. A shared server is told all that some client may be able to do.

@@ -19,6 +19,9 @@ impl Mux {
             Ok(key) if id.first() == Some(&b'"') || key.is_integer() => key,
             _ => return self.refuse_request(client, &id, batch, Reason::BadId),
         };
+        if packet.method().is_some_and(|method| mcp::from_client(&method, true) == FromClient::Own) {
+            return self.on_own(client, id, key, &packet, batch);
+        }
         let slot = match self.admit(client, &packet, &key) {
             Ok(slot) => slot,
             Err(reason) => return self.refuse_request(client, &id, batch, reason),
@@ -38,6 +41,8 @@ impl Mux {
             owner: Some(Owner { client, id: id.clone(), key: key.clone() }),
             what,
             stage: Stage::Held,
+            method: packet.method().unwrap_or_default().chars().take(limits::MAX_EXCERPT).collect(),
+            since: self.now,
             due: None,
             latest: None,
             token,
@@ -105,9 +110,6 @@ impl Mux {
         // A method that no text can hold is none that we know.
         let method = packet.method().unwrap_or_default();
         let class = mcp::from_client(&method, true);
-        if class == FromClient::Own {
-            return Err(Reason::NoMethod);
-        }
         if class == FromClient::Listen && known.kept.saturating_add(packet.len()) > limits::MAX_CLIENT_KEPT {
             return Err(Reason::Busy);
         }

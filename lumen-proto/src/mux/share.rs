@@ -156,34 +156,59 @@ impl Mux {
         }
         let wanted = self.wanted_level(slot).unwrap_or(level);
         if self.slot(slot).level == Some(wanted) {
-            return self.answer_empty(wire);
+            return match self.slot(slot).level_asking {
+                Some(asking) => self.wait_for(asking, wire),
+                None => self.answer_empty(wire),
+            };
         }
-        self.slot_mut(slot).level = Some(wanted);
-        let what = What::Level { level: wanted, waiters: alloc::vec![wire] };
-        if wanted == level {
-            self.ask_server(slot, wire, what, packet);
+        let what = What::Level { waiters: alloc::vec![wire] };
+        let asking = if wanted == level {
+            self.ask_server(slot, wire, what, packet)
         } else {
             self.update_waiter(wire);
-            self.tell_server(slot, what, |id| own::set_level(id, wanted));
+            self.tell_server(slot, what, |id| own::set_level(id, wanted))
+        };
+        if asking.is_none() {
+            self.refuse_call(wire, Reason::Busy, None);
         }
+        self.on_level_asked(slot, wanted, asking);
     }
 
     /// The server has answered a level of ours.
-    pub(super) fn on_level_set(&mut self, slot: SlotId, call: Call, packet: &Packet) {
-        let What::Level { level, waiters } = call.what else { return };
-        if packet.envelope().error.is_some() && self.slot(slot).level == Some(level) {
-            self.slot_mut(slot).level = None;
+    pub(super) fn on_level_set(&mut self, slot: SlotId, wire: WireId, call: Call, packet: &Packet) {
+        let What::Level { waiters } = call.what else { return };
+        if packet.envelope().error.is_some() {
+            self.on_level_failed(slot, wire);
+        } else if self.slot(slot).level_asking == Some(wire) {
+            self.slot_mut(slot).level_asking = None;
         }
         self.answer_waiters(waiters, packet);
+    }
+
+    /// A level of ours was not set. If there is no later one, nothing is known of what the server logs.
+    pub(super) fn on_level_failed(&mut self, slot: SlotId, wire: WireId) {
+        let place = self.slot_mut(slot);
+        if place.level_asking == Some(wire) {
+            place.level = None;
+            place.level_asking = None;
+        }
     }
 
     /// Tells the server the level that its clients want together, if that is another one now.
     pub(super) fn sync_level(&mut self, slot: SlotId) {
         let Some(wanted) = self.wanted_level(slot) else { return };
         if self.slot(slot).is_ready() && self.slot(slot).level != Some(wanted) {
-            self.slot_mut(slot).level = Some(wanted);
-            let what = What::Level { level: wanted, waiters: Vec::new() };
-            self.tell_server(slot, what, |id| own::set_level(id, wanted));
+            let what = What::Level { waiters: Vec::new() };
+            let asking = self.tell_server(slot, what, |id| own::set_level(id, wanted));
+            self.on_level_asked(slot, wanted, asking);
+        }
+    }
+
+    fn on_level_asked(&mut self, slot: SlotId, level: Level, asking: Option<WireId>) {
+        if asking.is_some() {
+            let place = self.slot_mut(slot);
+            place.level = Some(level);
+            place.level_asking = asking;
         }
     }
 
@@ -239,6 +264,8 @@ impl Mux {
             owner: None,
             what,
             stage: Stage::Sent,
+            method: "".into(),
+            since: self.now,
             due,
             latest: due,
             token: None,

@@ -96,6 +96,8 @@ pub(super) struct Slot {
     pub held_bytes: usize,
     /// The level that it was told.
     pub level: Option<Level>,
+    /// Our request for that, while it is not answered.
+    pub level_asking: Option<WireId>,
     pub subscriptions: BTreeMap<String, Subscription>,
     pub users: BTreeSet<Port>,
 }
@@ -112,6 +114,7 @@ impl Default for Slot {
             held: VecDeque::new(),
             held_bytes: 0,
             level: None,
+            level_asking: None,
             subscriptions: BTreeMap::new(),
             users: BTreeSet::new(),
         }

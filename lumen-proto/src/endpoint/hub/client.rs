@@ -1,6 +1,7 @@
 //! The clients' side of a hub.
 
 use alloc::collections::VecDeque;
+use alloc::vec::Vec;
 
 use bytes::BytesMut;
 
@@ -215,6 +216,23 @@ impl Hub {
         let queued = guest.leg.queued();
         self.queued = self.queued - guest.counted + queued;
         guest.counted = queued;
+    }
+
+    /// Tells the driver of all clients of a server that has room again: those that stand in no line may have been found
+    /// unwanted as well, because of what others sent.
+    ///
+    /// Costs as much as there are clients, each time that a server which was full has let everybody in line go on.
+    pub(super) fn name_clients(&mut self, slot: SlotId) {
+        for port in self.guests.ports().collect::<Vec<_>>() {
+            let is_meant = self.mux.slot_of(port) == Some(slot);
+            let Some(guest) = self.guests.find_mut(port).filter(|guest| is_meant && !guest.in_line) else {
+                continue;
+            };
+            if guest.ready.note(false, guest.leg.has_output()) {
+                self.due.push_back(port);
+            }
+            self.note_client(port);
+        }
     }
 
     fn note_client(&mut self, port: Port) {

@@ -1,6 +1,7 @@
 //! How a hub is set up, and what it tells its owner.
 
 use crate::endpoint::{Event, ServerConfig};
+use crate::idmap::WireId;
 use crate::mcp::Era;
 use crate::supervisor::{self, Ended};
 use crate::{Instant, Port, backoff, limits, mux};
@@ -57,6 +58,14 @@ pub enum HubEvent {
     GaveUp(Port),
     /// A notification of this server that belongs to no client was dropped.
     Ownerless(Port),
+    /// A client asks how things stand (`lumen/status`): to be answered by [`Hub::answer`](super::Hub::answer) within
+    /// [`limits::OWN_TIMEOUT`], else it gets an error.
+    Asked {
+        /// What to answer.
+        request: WireId,
+        /// Who asks.
+        client: Port,
+    },
 }
 
 /// Why a client is gone.

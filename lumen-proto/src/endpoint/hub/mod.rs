@@ -15,6 +15,7 @@ use bytes::BytesMut;
 use self::child::Child;
 use self::guests::Guests;
 use super::event::{Event, Outcome};
+use crate::idmap::WireId;
 use crate::mux::{Mux, Out, Side, SlotId};
 use crate::{Action, Input, Instant, Machine, Port, Transmit, limits};
 
@@ -125,6 +126,13 @@ impl Hub {
         self.settle();
     }
 
+    /// Answers [`HubEvent::Asked`] with a JSON text.
+    pub fn answer(&mut self, now: Instant, request: WireId, result: &str) {
+        self.advance(now);
+        self.mux.answer_own(self.now, request, result);
+        self.settle();
+    }
+
     /// Returns how many clients there are.
     pub const fn clients(&self) -> usize {
         self.guests.len()
@@ -175,6 +183,10 @@ impl Hub {
             break;
         }
         for slot in SlotId::ALL {
+            let is_full = self.child(slot).leg.is_full();
+            if core::mem::replace(&mut self.child_mut(slot).was_full, is_full) && !is_full {
+                self.name_clients(slot);
+            }
             let wanted = self.wants_input(self.child(slot).leg.port()) > 0;
             let child = self.child_mut(slot);
             let (port, output) = (child.leg.port(), child.leg.has_output());
@@ -205,6 +217,10 @@ impl Hub {
                         Side::Child(slot) => self.child(slot).leg.port(),
                     };
                     self.tell(HubEvent::Stream(Event::Unasked { port, id }));
+                }
+                // As many as there are requests in flight, at most.
+                Out::Asked { wire, client } => {
+                    self.events.push_back(HubEvent::Asked { request: wire, client });
                 }
                 Out::Ownerless(slot) => {
                     let port = self.child(slot).leg.port();
