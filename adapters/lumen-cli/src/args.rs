@@ -103,6 +103,12 @@ pub(crate) struct Connect {
     #[arg(long, value_name = "MS", default_value_t = 500, value_parser = clap::value_parser!(u64).range(1..=60_000))]
     probe_timeout: u64,
 
+    /// How long a server that was probed may leave the first request unanswered before it is started again without
+    /// a probe; not longer than --start-timeout.
+    #[arg(long, value_name = "MS", default_value_t = 20_000, value_parser = clap::value_parser!(u64).range(1..=600_000))]
+    #[arg(hide_short_help = true)]
+    probed_timeout: u64,
+
     #[command(flatten)]
     pub(crate) server: Server,
 }
@@ -126,7 +132,7 @@ pub(crate) struct Server {
     pub(crate) cwd: Option<PathBuf>,
 
     /// How long the server may leave the first request unanswered; 0 is for ever. One that was probed is first
-    /// given as long, but at most 20 s, and then started once more without a probe.
+    /// given as long, but at most 20 s (--probed-timeout), and then started once more without a probe.
     #[arg(long, value_name = "S", default_value_t = 120)]
     start_timeout: u64,
 
@@ -235,7 +241,8 @@ pub(crate) struct Files {
 /// Whether and how a server is asked for LUMEN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Negotiate {
-    /// Probe first; without an answer speak JSON, and let the first request carry the offer.
+    /// Probe first, unless the server minded that the last time; without an answer speak JSON, and let the first
+    /// request carry the offer.
     Auto,
     /// Probe first; without an answer speak JSON.
     Probe,
@@ -259,6 +266,10 @@ impl From<Negotiate> for Mode {
 impl Connect {
     pub(crate) const fn probe_timeout(&self) -> Duration {
         Duration::from_millis(self.probe_timeout)
+    }
+
+    pub(crate) const fn probed_timeout(&self) -> Duration {
+        Duration::from_millis(self.probed_timeout)
     }
 }
 

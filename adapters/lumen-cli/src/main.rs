@@ -9,6 +9,7 @@ mod codec;
 mod demo;
 mod exit;
 mod log;
+mod memory;
 mod relay;
 mod report;
 

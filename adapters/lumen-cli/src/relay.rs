@@ -13,23 +13,26 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::args::{Connect, Server, Wrap};
 use crate::exit::Exit;
+use crate::memory::Memory;
 use crate::report::{Report, say};
 
 pub(crate) fn connect(connect: Connect) -> Exit {
-    let config = ServerConfig::new(Behind::Process, connect.negotiate.into())
+    let memory = Memory::new(spec(&connect.server));
+    let config = ServerConfig::new(Behind::Process, memory.mode(connect.negotiate))
         .with_probe_timeout(connect.probe_timeout())
         .with_start_timeout(connect.server.start_timeout());
-    run(Relay::connect(config), connect.server)
+    let config = ServerConfig { probed_answer_timeout: connect.probed_timeout(), ..config };
+    run(Relay::connect(config), &connect.server, Some(memory))
 }
 
 pub(crate) fn wrap(wrap: Wrap) -> Exit {
     let config =
         ServerConfig::new(Behind::Process, Mode::Off).with_start_timeout(wrap.server.start_timeout());
-    run(Relay::wrap(config), wrap.server)
+    run(Relay::wrap(config), &wrap.server, None)
 }
 
-fn run(relay: Relay, server: Server) -> Exit {
-    match try_run(relay, server) {
+fn run(relay: Relay, server: &Server, memory: Option<Memory>) -> Exit {
+    match try_run(relay, server, memory) {
         Ok(exit) => exit,
         Err(error) => {
             say(&format!("{error}; check that stdin and stdout are open, and the limits on descriptors"));
@@ -38,9 +41,9 @@ fn run(relay: Relay, server: Server) -> Exit {
     }
 }
 
-fn try_run(relay: Relay, server: Server) -> io::Result<Exit> {
+fn try_run(relay: Relay, server: &Server, mut memory: Option<Memory>) -> io::Result<Exit> {
     let client = relay.client_port();
-    let mut report = Report::new(client, words(&server));
+    let mut report = Report::new(client, words(server));
     let mut relay = Loop::new(relay, Some(Target::Command(spec(server))));
     relay.watch(signals()?);
     relay.attach(client, Stream::stdio()?);
@@ -53,6 +56,9 @@ fn try_run(relay: Relay, server: Server) -> io::Result<Exit> {
         while let Some(event) = relay.poll_event() {
             if let (Event::Finished(Outcome::NotStarted(_)), Some(why)) = (&event, relay.open_error()) {
                 report.not_started(why);
+            }
+            if let Some(memory) = &mut memory {
+                memory.on_event(&event, |port| relay.counters(port).bytes_read > 0);
             }
             exit = report.event(&event).or(exit);
         }
@@ -67,14 +73,14 @@ fn try_run(relay: Relay, server: Server) -> io::Result<Exit> {
     }
 }
 
-fn spec(server: Server) -> CommandSpec {
-    let variables: Vec<_> = server.env().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
-    let mut words = server.command.into_iter();
-    let mut spec = CommandSpec::new(words.next().unwrap_or_default()).args(words).stderr(Stderr::Inherit);
-    for (name, value) in variables {
+pub(crate) fn spec(server: &Server) -> CommandSpec {
+    let mut words = server.command.iter();
+    let program = words.next().cloned().unwrap_or_default();
+    let mut spec = CommandSpec::new(program).args(words).stderr(Stderr::Inherit);
+    for (name, value) in server.env() {
         spec = spec.env(name, value);
     }
-    match server.cwd {
+    match &server.cwd {
         Some(dir) => spec.cwd(dir),
         None => spec,
     }

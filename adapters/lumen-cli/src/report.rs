@@ -148,7 +148,8 @@ pub(crate) fn say(text: &str) {
     let _ = Stderr.write_all(format!("lumen: {text}\n").as_bytes());
 }
 
-fn how(ended: Ended) -> String {
+/// Says how a server ended.
+pub(crate) fn how(ended: Ended) -> String {
     match ended {
         Ended::Failed(error) => error.to_string(),
         Ended::Exited(exit) => exit.to_string(),

@@ -16,6 +16,8 @@ const REQUESTS: &str = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n\
 fn lumen_on(args: &[&str], input: &str) -> Output {
     let mut command = Command::new(LUMEN);
     command.args(args).env_remove("RUST_LOG");
+    // What one test's server minded is nothing for the next one.
+    command.env_remove("XDG_CACHE_HOME").env_remove("HOME");
     let mut child =
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
