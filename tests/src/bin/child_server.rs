@@ -36,6 +36,23 @@
 //! | `--linger-grandchild FILE` | starts a process that holds its standard output, and writes that one's id to the file |
 //! | `--write-first N` | writes a notification of N bytes before it reads anything |
 //! | `--answer-after-eof` | keeps its answers until the end of its input |
+//! | `--record FILE` | adds a line `start` to the file, and every line that it reads |
+//! | `--start-after MS` | does nothing, not even reading, for so long |
+//! | `--flood-on-probe N` | writes N bytes to standard error at a first line that does not start with a brace |
+//! | `--ack-only` | answers each probe as if it spoke LUMEN, and skips the frames that follow |
+//! | `--modern` | answers `server/discover` too |
+//! | `--modern-only` | answers it, and refuses `initialize` |
+//! | `--exit-on METHOD` | exits with 1 at such a request |
+//! | `--unanswered METHOD` | never answers such a request |
+//! | `--refuse METHOD` | answers such a request with an error |
+//! | `--no-id` | leaves the id out of its answers |
+//! | `--twice` | gives every answer twice |
+//! | `--unasked ID` | answers this id (as spelled) too, once |
+//! | `--progress TOKEN` | reports progress for this token (as spelled) before each answer to a list |
+//! | `--late-progress` | reports progress for the token it was given after it has answered |
+//! | `--invalid-utf8` | puts a byte that is no UTF-8 into its answers to lists |
+//! | `--lose-at-eof` | leaves what was asked unanswered if its input ends soon after |
+//! | `--exit-code N` | exits with this code at the end of its input |
 //! | `--argv-to FILE` | writes its arguments, directory and chosen environment to the file as JSON |
 //! | `--env NAME` | chooses a variable for that; may be repeated |
 
@@ -49,11 +66,15 @@ use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 /// What `--unicode` puts into results.
 const UNICODE: &str = "é—漢😀";
+
+/// The error for a request that it does not know.
+const NO_METHOD: &str = r#"{"code":-32601,"message":"Method not found"}"#;
 
 /// The members of an object as they were spelled.
 type Members<'a> = BTreeMap<String, &'a RawValue>;
@@ -86,6 +107,23 @@ struct Options {
     linger_grandchild: Option<String>,
     write_first: Option<usize>,
     answer_after_eof: bool,
+    record: Option<String>,
+    start_after: u64,
+    flood_on_probe: usize,
+    ack_only: bool,
+    modern: bool,
+    modern_only: bool,
+    exit_on: Option<String>,
+    unanswered: Option<String>,
+    refuse: Option<String>,
+    no_id: bool,
+    twice: bool,
+    unasked: Option<String>,
+    progress: Option<String>,
+    late_progress: bool,
+    invalid_utf8: bool,
+    lose_at_eof: bool,
+    exit_code: i32,
     argv_to: Option<String>,
     env: Vec<String>,
 }
@@ -124,6 +162,23 @@ impl Options {
                 "--linger-grandchild" => options.linger_grandchild = Some(text()),
                 "--write-first" => options.write_first = Some(number(&text())),
                 "--answer-after-eof" => options.answer_after_eof = true,
+                "--record" => options.record = Some(text()),
+                "--start-after" => options.start_after = number(&text()),
+                "--flood-on-probe" => options.flood_on_probe = number(&text()),
+                "--ack-only" => options.ack_only = true,
+                "--modern" => options.modern = true,
+                "--modern-only" => options.modern_only = true,
+                "--exit-on" => options.exit_on = Some(text()),
+                "--unanswered" => options.unanswered = Some(text()),
+                "--refuse" => options.refuse = Some(text()),
+                "--no-id" => options.no_id = true,
+                "--twice" => options.twice = true,
+                "--unasked" => options.unasked = Some(text()),
+                "--progress" => options.progress = Some(text()),
+                "--late-progress" => options.late_progress = true,
+                "--invalid-utf8" => options.invalid_utf8 = true,
+                "--lose-at-eof" => options.lose_at_eof = true,
+                "--exit-code" => options.exit_code = number(&text()),
                 "--argv-to" => options.argv_to = Some(text()),
                 "--env" => options.env.push(text()),
                 _ => fail(&format!("unknown option {arg}")),
@@ -144,6 +199,7 @@ fn number<T: std::str::FromStr>(text: &str) -> T {
 
 fn main() {
     let options = Options::parse();
+    record(&options, b"start\n");
     if let Some(code) = options.exit_at_start {
         exit(code);
     }
@@ -172,6 +228,7 @@ fn main() {
     if let Some(path) = &options.start_when {
         wait_for(path);
     }
+    thread::sleep(Duration::from_millis(options.start_after));
     if let Some(path) = &options.linger_grandchild {
         let mut command = Command::new("sleep");
         command.arg("1000").stdin(Stdio::null()).stderr(Stdio::null());
@@ -179,7 +236,14 @@ fn main() {
         let grandchild = command.spawn().unwrap_or_else(|error| fail(&error.to_string()));
         write_file(path, &grandchild.id().to_string());
     }
-    Server { options, is_first_line: true, answered: 0, kept: Vec::new() }.run();
+    Server { options, is_first_line: true, answered: 0, kept: Vec::new(), is_spoilt: false }.run();
+}
+
+/// Adds to the file of `--record`.
+fn record(options: &Options, line: &[u8]) {
+    let Some(path) = &options.record else { return };
+    let file = fs::OpenOptions::new().create(true).append(true).open(path);
+    file.and_then(|mut file| file.write_all(line)).unwrap_or_else(|error| fail(&error.to_string()));
 }
 
 /// Writes a file that is whole as soon as it is there.
@@ -205,6 +269,8 @@ struct Server {
     is_first_line: bool,
     answered: usize,
     kept: Vec<String>,
+    /// The next line gets a byte that is no UTF-8.
+    is_spoilt: bool,
 }
 
 impl Server {
@@ -232,9 +298,14 @@ impl Server {
                 thread::park();
             }
         }
+        exit(self.options.exit_code);
     }
 
     fn on_line(&mut self, line: &[u8]) {
+        record(&self.options, line);
+        if self.options.ack_only && line.get(1) == Some(&0x0f) {
+            self.write(b"\x2b\x10\x00{\"v\":1,\"caps\":[\"compression\",\"streaming\"]}\n");
+        }
         if std::mem::take(&mut self.is_first_line) && line.first() != Some(&b'{') {
             if self.options.exit_on_probe {
                 exit(1);
@@ -243,6 +314,7 @@ impl Server {
                 let error = r#"{"code":-32700,"message":"Parse error"}"#;
                 self.print(&format!(r#"{{"jsonrpc":"2.0","id":null,"error":{error}}}"#));
             }
+            self.flood(self.options.flood_on_probe);
             self.options.silent |= self.options.deaf_on_probe;
         }
         if self.options.silent {
@@ -251,20 +323,48 @@ impl Server {
         let Ok(message) = serde_json::from_slice::<Members<'_>>(line) else { return };
         let (Some(id), Some(method)) = (message.get("id"), string(&message, "method")) else { return };
         let params = members(&message, "params");
+        let is = |option: &Option<String>| option.as_deref() == Some(method.as_str());
+        if is(&self.options.exit_on) {
+            exit(1);
+        }
+        if is(&self.options.unanswered) {
+            return;
+        }
+        if self.options.lose_at_eof && method != "initialize" && has_ended_soon() {
+            exit(0);
+        }
+        let is_list = method.ends_with("/list");
+        if let Some(token) = self.options.progress.clone().filter(|_| is_list) {
+            self.print(&progress(&token));
+        }
         let outcome = match method.as_str() {
+            method if self.options.refuse.as_deref() == Some(method) => Err(NO_METHOD.to_owned()),
+            "initialize" if self.options.modern_only => {
+                Err(json!({"code": -32022, "message": "Unsupported protocol version"}).to_string())
+            }
             "initialize" => Ok(initialized(&params)),
+            "server/discover" if self.options.modern || self.options.modern_only => Ok(discovered()),
             "ping" => Ok("{}".to_owned()),
             "tools/list" => {
                 Ok(json!({"tools": [{"name": "echo", "inputSchema": {"type": "object"}}]}).to_string())
             }
             "tools/call" => self.call(&params),
-            _ => Err(json!({"code": -32601, "message": "Method not found"}).to_string()),
+            _ => Err(NO_METHOD.to_owned()),
         };
         let (member, body) = match &outcome {
             Ok(result) => ("result", result),
             Err(error) => ("error", error),
         };
-        self.answer(id.get(), &format!(r#"{{"jsonrpc":"2.0","id":{id},"{member}":{body}}}"#));
+        let stated = if self.options.no_id { String::new() } else { format!(r#""id":{id},"#) };
+        self.is_spoilt = self.options.invalid_utf8 && is_list;
+        self.answer(id.get(), &format!(r#"{{"jsonrpc":"2.0",{stated}"{member}":{body}}}"#));
+        if let Some(id) = self.options.unasked.take() {
+            self.print(&format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{}}}}"#));
+        }
+        let token = members(&params, "_meta").get("progressToken").map(|token| token.get().to_owned());
+        if let Some(token) = token.filter(|_| self.options.late_progress) {
+            self.print(&progress(&token));
+        }
     }
 
     fn call(&mut self, params: &Members<'_>) -> Result<String, String> {
@@ -308,7 +408,7 @@ impl Server {
             wait_for(path);
         }
         if self.answered == 0 {
-            self.flood();
+            self.flood(self.options.stderr_flood);
             for index in 0..self.options.noise_lines {
                 self.print(&format!("noise {index}"));
             }
@@ -330,22 +430,31 @@ impl Server {
         } else {
             self.print(line);
         }
+        if self.options.twice {
+            self.print(line);
+        }
         if self.options.exit_after == Some(self.answered) {
             exit(0);
         }
     }
 
-    fn flood(&self) {
-        let mut text = vec![b'e'; self.options.stderr_flood];
+    fn flood(&self, bytes: usize) {
+        let mut text = vec![b'e'; bytes];
         if !self.options.stderr_no_newline {
             text.iter_mut().skip(79).step_by(80).for_each(|byte| *byte = b'\n');
         }
         let _ = io::stderr().write_all(&text);
     }
 
-    fn print(&self, line: &str) {
+    fn print(&mut self, line: &str) {
         let line = if self.options.crlf { format!("\r\n{line}\r\n") } else { format!("{line}\n") };
-        self.write(line.as_bytes());
+        let mut bytes = line.into_bytes();
+        if std::mem::take(&mut self.is_spoilt)
+            && let Some(quote) = bytes.windows(5).position(|window| window == b"echo\"")
+        {
+            bytes.insert(quote, 0xff);
+        }
+        self.write(&bytes);
     }
 
     /// Ends the process if nobody listens.
@@ -368,6 +477,31 @@ fn initialized(params: &Members<'_>) -> String {
         "serverInfo": {"name": "child_server", "version": "1"},
     })
     .to_string()
+}
+
+fn discovered() -> String {
+    json!({
+        "resultType": "complete",
+        "supportedVersions": ["2026-07-28"],
+        "capabilities": {"tools": {}},
+        "serverInfo": {"name": "child_server", "version": "1"},
+        "ttlMs": 0,
+        "cacheScope": "public",
+    })
+    .to_string()
+}
+
+fn progress(token: &str) -> String {
+    let params = format!(r#"{{"progressToken":{token},"progress":1}}"#);
+    format!(r#"{{"jsonrpc":"2.0","method":"notifications/progress","params":{params}}}"#)
+}
+
+/// Returns whether nobody can write to standard input any more, now or a little later.
+fn has_ended_soon() -> bool {
+    let stdin = io::stdin();
+    let mut fds = [PollFd::new(&stdin, PollFlags::empty())];
+    let soon = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };
+    poll(&mut fds, Some(&soon)).is_ok_and(|ready| ready > 0)
 }
 
 fn notification(data: &str) -> String {

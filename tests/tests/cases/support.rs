@@ -63,6 +63,8 @@ impl Way {
             }
         };
         command.args(options).arg("--").args(server.into_iter().map(Into::into));
+        // What one test's server minded is nothing for the next one.
+        command.env_remove("XDG_CACHE_HOME").env_remove("HOME");
         command
     }
 
