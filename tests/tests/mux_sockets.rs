@@ -5,11 +5,11 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use lumen_proto::negotiate::Mode;
 use lumen_proto::supervisor::Behind;
-use lumen_std::{CommandSpec, HubConfig, HubEvent, MuxEvent, Parted, Refusal, ServerConfig};
+use lumen_std::{CommandSpec, HubConfig, HubEvent, MuxEvent, Parted, Refusal, ServerConfig, Stderr};
 use lumen_tests::procs::sibling;
 use serde_json::Value;
 
@@ -43,6 +43,7 @@ impl Story {
         let name = format!("lumen-mux-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         let path = std::env::temp_dir().join(name).join("lumen.sock");
         let command = CommandSpec::new(sibling("child_server")).args(arguments);
+        let command = command.stderr(Stderr::Lines(Box::new(|_| {})));
         let (tell, events) = channel();
         let on_event = move |event: &MuxEvent| drop(tell.send(event.clone()));
         let served = if is_tokio {
@@ -197,6 +198,33 @@ fn a_client_that_vanishes_is_noticed_while_its_request_is_open() {
         drop(goes);
         story.wait_for(|event| matches!(event, MuxEvent::Hub(HubEvent::Parted { why: Parted::Left, .. })));
         assert!(stays.ask(&echo("1", "a"))["result"].is_object());
+        story.close();
+    });
+}
+
+#[test]
+fn anybody_may_ask_how_things_stand_at_any_time() {
+    each(|is_tokio| {
+        let story = Story::new(is_tokio, config(), &["--stderr-flood", "200"]);
+        let mut visitor = story.client();
+        let status = visitor.ask(r#"{"jsonrpc":"2.0","id":"s","method":"lumen/status"}"#);
+        assert_eq!(status["result"]["servers"][0]["state"], "idle");
+        let mut client = story.client().greeted();
+        assert!(client.ask(&echo("1", "a"))["result"].is_object());
+        // What it wrote to its standard error may come after what it wrote to its output.
+        let deadline = Instant::now() + PATIENCE;
+        let status = loop {
+            assert!(Instant::now() < deadline, "the server's standard error is never told");
+            let status = visitor.ask(r#"{"jsonrpc":"2.0","id":"s","method":"lumen/status"}"#);
+            if status["result"]["servers"][0]["stderr"] != Value::Array(Vec::new()) {
+                break status;
+            }
+        };
+        let server = &status["result"]["servers"][0];
+        assert_eq!((&server["state"], &server["era"]), (&"running".into(), &"legacy".into()));
+        let pid = server["pid"].as_u64().expect("a process");
+        assert!(Path::new(&format!("/proc/{pid}")).exists());
+        assert_eq!(status["result"]["clients"], 2);
         story.close();
     });
 }

@@ -5,12 +5,14 @@
 //! completion interface (a ring) maps to that one to one; [`PollIo`] imitates it for a runtime that tells of
 //! readiness ([`World`], [`Stream`]), by polling what was started. Nothing here asks for `Send` or spawns a task.
 //!
-//! [`session`] is what the transports of all bindings share, [`door`] what their multiplexers do.
+//! [`session`] is what the transports of all bindings share, [`door`] and [`status`] what their
+//! multiplexers do.
 
 pub mod door;
 mod poll_io;
 mod pump;
 pub mod session;
+pub mod status;
 #[cfg(test)]
 mod toy;
 

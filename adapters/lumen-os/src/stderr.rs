@@ -127,6 +127,14 @@ impl StderrTail {
         String::from_utf8_lossy(bytes.get(start..).unwrap_or_default()).into_owned()
     }
 
+    /// Returns the last lines of [`text`](Self::text), at most so many.
+    pub fn last_lines(&self, most: usize) -> Vec<String> {
+        let text = self.text();
+        let mut lines: Vec<String> = text.lines().rev().take(most).map(str::to_owned).collect();
+        lines.reverse();
+        lines
+    }
+
     /// Returns how many bytes came before those kept.
     pub fn dropped(&self) -> u64 {
         self.dropped

@@ -244,6 +244,11 @@ impl<M: Machine> Loop<M> {
         }
     }
 
+    /// Returns the id of the process behind `port` while that is open.
+    pub fn child_id(&self, port: Port) -> Option<u32> {
+        self.ports.get(&port)?.process.as_ref().map(Process::id)
+    }
+
     /// Returns the end of what the process behind `port` wrote to its standard error, while it is open or as long
     /// as it is remembered. Empty if standard error is inherited.
     pub fn stderr_tail(&self, port: Port) -> Option<&StderrTail> {

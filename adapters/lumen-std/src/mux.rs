@@ -7,8 +7,10 @@ use std::path::Path;
 use std::thread::JoinHandle;
 
 use lumen_driver::door::{Door, EXHAUSTED_PAUSE, MuxEvent};
+use lumen_driver::status::{MAX_LINES, Process, describe};
 use lumen_os::{Accepted, CommandSpec, ListenError, Listener, StderrTail, Target, is_exhausted, own_uid};
-use lumen_proto::endpoint::{Hub, HubConfig};
+use lumen_proto::endpoint::{Hub, HubConfig, HubEvent};
+use lumen_proto::idmap::WireId;
 use lumen_proto::{Instant, Port};
 
 use crate::{Loop, Stream};
@@ -72,6 +74,10 @@ impl Mux {
     pub fn next_event(&mut self) -> io::Result<Option<MuxEvent>> {
         while !self.is_over {
             if let Some(event) = self.driver.poll_event() {
+                if let HubEvent::Asked { request, .. } = event {
+                    self.answer(request);
+                    continue;
+                }
                 let event = MuxEvent::Hub(event);
                 self.is_over = event.is_last();
                 return Ok(Some(event));
@@ -157,6 +163,15 @@ impl Mux {
             }
             Err(why) => MuxEvent::Refused { uid, pid, why },
         });
+    }
+
+    fn answer(&mut self, request: WireId) {
+        let now = self.driver.now();
+        let text = describe(self.hub(), now, |port| Process {
+            pid: self.driver.child_id(port),
+            stderr: self.driver.stderr_tail(port).map_or_else(Vec::new, |tail| tail.last_lines(MAX_LINES)),
+        });
+        self.driver.with(|hub| hub.answer(now, request, &text));
     }
 
     fn look(&mut self) -> io::Result<()> {

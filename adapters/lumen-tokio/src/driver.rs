@@ -88,6 +88,11 @@ impl<M: Machine> Driver<M> {
         self.io.world().exit(port)
     }
 
+    /// Returns the id of the process behind `port` while that is open.
+    pub fn child_id(&self, port: Port) -> Option<u32> {
+        self.io.world().child_id(port)
+    }
+
     /// Returns the end of what the process behind `port` wrote to its standard error, while it is open or as long
     /// as it is remembered. Empty if standard error is inherited.
     pub fn stderr_tail(&self, port: Port) -> Option<&StderrTail> {

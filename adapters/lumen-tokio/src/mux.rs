@@ -4,9 +4,11 @@ use std::io;
 use std::path::Path;
 
 use lumen_driver::door::{Door, EXHAUSTED_PAUSE, MuxEvent};
+use lumen_driver::status::{MAX_LINES, Process, describe};
 use lumen_os::{Accepted, CommandSpec, ListenError, Listener, StderrTail, Target, is_exhausted, own_uid};
 use lumen_proto::Port;
-use lumen_proto::endpoint::{Hub, HubConfig};
+use lumen_proto::endpoint::{Hub, HubConfig, HubEvent};
+use lumen_proto::idmap::WireId;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::net::UnixStream;
@@ -71,6 +73,7 @@ impl Mux {
             let Self { driver, listener, paused, .. } = self;
             tokio::select! {
                 event = driver.next_event(), if !self.is_idle => match event {
+                    Some(HubEvent::Asked { request, .. }) => self.answer(request),
                     Some(event) => {
                         let event = MuxEvent::Hub(event);
                         self.is_over = event.is_last();
@@ -126,6 +129,15 @@ impl Mux {
     /// Returns the end of what the server behind `port` wrote to its standard error.
     pub fn stderr_tail(&self, port: Port) -> Option<&StderrTail> {
         self.driver.stderr_tail(port)
+    }
+
+    fn answer(&mut self, request: WireId) {
+        let now = self.driver.now();
+        let text = describe(self.hub(), now, |port| Process {
+            pid: self.driver.child_id(port),
+            stderr: self.driver.stderr_tail(port).map_or_else(Vec::new, |tail| tail.last_lines(MAX_LINES)),
+        });
+        self.driver.with(|hub| hub.answer(now, request, &text));
     }
 
     fn on_accepted(&mut self, accepted: io::Result<Accepted>) -> Option<MuxEvent> {

@@ -82,6 +82,10 @@ impl Runtime {
         }
     }
 
+    pub(crate) fn child_id(&self, port: Port) -> Option<u32> {
+        self.ports.get(&port)?.process.as_ref().map(|process| process.get_ref().id())
+    }
+
     pub(crate) fn tail(&self, port: Port) -> Option<&StderrTail> {
         match self.ports.get(&port) {
             Some(Entry { stderr: Some(stderr), .. }) => Some(stderr.get_ref().tail()),

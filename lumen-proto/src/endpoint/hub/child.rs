@@ -104,6 +104,7 @@ impl Child {
             state: self.keeper.state(),
             restarts: self.keeper.restarts(),
             era,
+            last_end: self.keeper.last_end(),
         }
     }
 }

@@ -93,4 +93,6 @@ pub struct ServerStatus {
     pub restarts: u64,
     /// Which of MCP's eras it serves, once that is decided.
     pub era: Option<Era>,
+    /// How the last generation ended that has.
+    pub last_end: Option<Ended>,
 }
