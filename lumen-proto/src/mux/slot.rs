@@ -61,6 +61,13 @@ pub(super) struct Held {
     pub until: Instant,
 }
 
+impl Held {
+    /// Returns the bytes it takes, those around the message included: there may be many small ones.
+    fn cost(&self) -> usize {
+        self.packet.len() + size_of::<Self>()
+    }
+}
+
 /// What the server said when it was greeted.
 #[derive(Debug)]
 pub(super) struct Hello {
@@ -127,13 +134,13 @@ impl Slot {
     }
 
     pub(super) fn push_held(&mut self, held: Held) {
-        self.held_bytes += held.packet.len();
+        self.held_bytes += held.cost();
         self.held.push_back(held);
     }
 
     pub(super) fn pop_held(&mut self) -> Option<Held> {
         let held = self.held.pop_front()?;
-        self.held_bytes -= held.packet.len();
+        self.held_bytes -= held.cost();
         Some(held)
     }
 
@@ -142,7 +149,7 @@ impl Slot {
         let bytes = &mut self.held_bytes;
         self.held.retain(|held| {
             let stays = held.wire != Some(wire);
-            *bytes -= if stays { 0 } else { held.packet.len() };
+            *bytes -= if stays { 0 } else { held.cost() };
             stays
         });
     }
