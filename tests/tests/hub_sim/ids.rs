@@ -1,5 +1,6 @@
 //! Ids: whose an answer is, and what becomes of requests whose answer does not come.
 
+use lumen_proto::endpoint::HubEvent;
 use lumen_tests::sim::scripted::Nature;
 use serde_json::{Value, json};
 
@@ -236,7 +237,7 @@ fn lumen_methods_are_never_forwarded() {
         let mut bench = bench_by(chop, Nature::default());
         let a = bench.legacy();
         let before = bench.life(0).texts.len();
-        bench.say(&a, &request("1", "lumen/status", "{}"));
+        bench.say(&a, &request("1", "lumen/other", "{}"));
         bench.say(&a, &notification("lumen/x", "{}"));
         a.error("1", -32601);
         assert_eq!(bench.life(0).texts.len(), before);
@@ -247,6 +248,39 @@ fn lumen_methods_are_never_forwarded() {
         assert_eq!((&refused["id"], &refused["error"]["code"]), (&json!(5), &json!(-32601)));
         bench.server_says(server(0), &notification("lumen/x", "{}"));
         assert_eq!(a.count(), count, "{:?}", a.heads());
+        bench.assert_clean();
+    }
+}
+
+#[test]
+fn the_owner_of_the_hub_is_asked_how_things_stand() {
+    for chop in CHOPS {
+        let mut bench = bench_by(chop, Nature::default());
+        // It needs no handshake, and starts nothing.
+        let (a, b) = (bench.client(), bench.client());
+        bench.say(&a, &request(r#""\u0061""#, "lumen/status", "{}"));
+        bench.say(&b, &request("1", "lumen/status", "{}"));
+        let asked: Vec<_> = bench
+            .sim
+            .events(0)
+            .filter_map(|(_, event)| match event {
+                HubEvent::Asked { request, client } => Some((*request, *client)),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(asked.iter().map(|(_, client)| *client).collect::<Vec<_>>(), [a.port, b.port]);
+        let answer = |bench: &mut Bench, (request, _), text: &str| {
+            bench.sim.with(0, |hub, now| hub.with(now, |hub| hub.answer(now, request, text)));
+            bench.run(1);
+        };
+        answer(&mut bench, asked[0], r#"{"n":1}"#);
+        answer(&mut bench, asked[0], r#"{"n":2}"#);
+        assert_eq!(a.got.borrow().texts(), [r#"{"jsonrpc":"2.0","id":"\u0061","result":{"n":1}}"#]);
+        bench.run(lumen_proto::limits::OWN_TIMEOUT.as_millis() as u64);
+        b.error("1", -32603);
+        answer(&mut bench, asked[1], "{}");
+        assert_eq!(b.count(), 1);
+        assert!(bench.starts().is_empty());
         bench.assert_clean();
     }
 }

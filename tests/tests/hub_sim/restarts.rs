@@ -1,5 +1,7 @@
 //! Servers that die: when they come back, what they are told then, and what clients are told meanwhile.
 
+use std::time::Duration;
+
 use lumen_proto::endpoint::HubEvent;
 use lumen_proto::mux::SlotId;
 use lumen_proto::supervisor::State;
@@ -202,6 +204,24 @@ fn what_waits_is_bounded_in_bytes() {
         guest.got.borrow().answers(&n.to_string())[0].get("result").is_some()
     });
     assert_eq!(answered.count(), fit);
+    bench.assert_clean();
+}
+
+#[test]
+fn small_messages_that_wait_count_with_what_they_take() {
+    let mut bench = Bench::by_spawn(Chop::Whole, config(), |_, seen| {
+        Spawned::Slow(Duration::from_secs(10), Box::new(McpServer::new(Nature::default(), seen)))
+    });
+    let a = bench.client();
+    bench.queue(&a, &initialize("1", "{}", "2025-11-25"));
+    let text = notification("x", "[]");
+    let sent = limits::MAX_HELD / text.len() / 2;
+    let lines: Vec<&str> = (0..sent).map(|_| text.as_str()).collect();
+    bench.queue(&a, &lines.join("\n"));
+    bench.run(20_000);
+    a.result("1");
+    let held = bench.life(0).with_method("x").len();
+    assert!(held > 1000 && held * 100 < limits::MAX_HELD, "{held} of {sent}");
     bench.assert_clean();
 }
 
