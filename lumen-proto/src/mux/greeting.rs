@@ -160,7 +160,8 @@ impl Mux {
         }
     }
 
-    /// Sends the same to all clients of a server that were greeted and are meant.
+    /// Sends the same to all clients of a server that were greeted and are meant. A modern one is told only what it
+    /// listens to, also by a server that turned out not to be modern.
     pub(super) fn broadcast(
         &mut self,
         slot: SlotId,
@@ -170,7 +171,9 @@ impl Mux {
         let [first, second] = &self.slots;
         let place = if slot == SlotId::First { first } else { second };
         for client in &place.users {
-            let is_meant = |known: &&super::client::Client| known.is_live && is_meant(known);
+            let is_meant = |known: &&super::client::Client| {
+                known.is_live && known.era != Some(Era::Modern) && is_meant(known)
+            };
             if self.clients.get(client).filter(is_meant).is_some() {
                 let (client, packet) = (*client, packet.clone());
                 self.outs.push_back(Out::Client { client, packet, edits: Edits::none(), own: false });

@@ -240,3 +240,18 @@ fn a_client_that_says_no_more_gets_all_its_answers_at_once() {
     let ids: Vec<String> = rig.heard(a).iter().map(|line| id_of(line)).collect();
     assert_eq!(ids, ["1", "2"]);
 }
+
+#[test]
+fn a_modern_client_is_not_told_what_goes_to_all() {
+    let mut rig = Rig::new();
+    let modern = rig.client();
+    rig.say(modern, r#"{"jsonrpc":"2.0","id":1,"method":"server/discover"}"#);
+    let child = rig.spawned.pop().unwrap();
+    rig.input(Input::Opened(child));
+    let id = id_of(&rig.heard(child)[0]);
+    rig.say(child, &alloc::format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":-32601,"message":"no"}}}}"#));
+    assert_eq!(rig.heard(modern).len(), 1);
+    // It is of no era now, like the server of a plain client.
+    rig.say(child, r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#);
+    assert_eq!(rig.heard(modern), Vec::<String>::new());
+}
