@@ -45,7 +45,8 @@ impl Session {
 
     /// Starts what may start.
     pub(super) fn on_queue(&mut self) {
-        while self.gate == Gate::Open
+        while !(self.queue.is_empty() && self.waiting.is_empty())
+            && self.gate == Gate::Open
             && matches!(self.phase, Phase::Serving | Phase::Grace { .. })
             && self.flights.len() + self.parked.len() < limits::MAX_POSTS
         {

@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use super::super::flight::{Parked, Purpose, Stream, Until};
 use super::super::headers::{Headers, add};
-use super::super::post::{Era, Post, Resume};
+use super::super::post::{Class, Era, Post, Resume};
 use super::super::{Cause, Event, ExchangeId, Failure, Method, TransportError};
 use super::{Phase, Session};
 use crate::jsonrpc::Message;
@@ -58,7 +58,9 @@ impl Session {
 
     /// Goes on with the stream of a request later, if that can be.
     fn resume(&mut self, mut post: Post, failure: Failure) {
-        let time = if post.resume.last_id().is_some() { post.resume.next_try(self.now) } else { None };
+        // Before the answer to the handshake there is no session to go on in.
+        let may_resume = post.resume.last_id().is_some() && post.class != Class::Initialize;
+        let time = if may_resume { post.resume.next_try(self.now) } else { None };
         match time {
             Some(time) => self.parked.push(Parked { post, until: Until::Time(time) }),
             None => self.fail(post, &failure),

@@ -145,3 +145,30 @@ fn a_cancelled_call_does_not_go_again() {
     assert_eq!(bodies, [String::new(), call(1), call(3)]);
     assert_eq!(rig.told().len(), 0);
 }
+
+#[test]
+fn an_agent_that_begins_anew_does_so_without_the_old_session() {
+    let mut rig = Rig::opened();
+    let made = rig.call(1);
+    rig.sse(made.id, &data(r#"{"id":9,"method":"roots/list"}"#));
+    assert_eq!(rig.told().len(), 1);
+    rig.open("s2");
+    let stream = rig.next();
+    assert_eq!(header(&stream, "mcp-session-id"), Some("s2"));
+    rig.say(r#"{"id":9,"result":{}}"#);
+    rig.none();
+    rig.chunk(made.id, &data(&result(1)));
+    assert_eq!(rig.told(), [result(1)], "what was under way is still answered");
+}
+
+#[test]
+fn a_handshake_whose_stream_breaks_is_an_error() {
+    let mut rig = Rig::new();
+    rig.say(INITIALIZE);
+    rig.say(&call(1));
+    let initialize = rig.next();
+    rig.sse(initialize.id, "id: 1\n\n");
+    rig.end(initialize.id);
+    assert_eq!(rig.error()["id"], 0);
+    assert_eq!(rig.next().body, call(1), "the server says what it thinks of that");
+}
