@@ -33,7 +33,9 @@ fn a_resource_is_subscribed_to_once_and_by_whoever_wants_it() {
         bench.say(&a, &subscribe("1", "u:1"));
         bench.say(&b, &subscribe("1", r"u:\u0031"));
         bench.say(&b, &subscribe("2", "u:2"));
-        (a.result("1"), b.result("1"), b.result("2"));
+        a.result("1");
+        b.result("1");
+        b.result("2");
         assert_eq!(asked(&bench, "resources/subscribe"), 2);
         bench.server_says(server(0), &updated("u:1"));
         bench.server_says(server(0), &updated("u:2"));
@@ -105,7 +107,8 @@ fn an_answer_to_a_subscription_that_ended_says_nothing_of_the_next_one() {
     bench.say(&b, &subscribe("1", "u:1"));
     b.no_answer("1");
     bench.server_says(server(0), &result(&wires[1]["id"].to_string(), "{}"));
-    (a.result("3"), b.result("1"));
+    a.result("3");
+    b.result("1");
     bench.assert_clean();
 }
 

@@ -86,7 +86,8 @@ fn a_server_that_a_probe_kills_is_started_again_at_once() {
         bench.queue(&b, &initialize("1", "{}", "2025-11-25"));
         bench.queue(&a, &call_with("2", "echo", "2"));
         bench.run(100);
-        (a.result("1"), b.result("1"));
+        a.result("1");
+        b.result("1");
         assert_eq!(a.result("2"), 2);
         assert_eq!(bench.starts().len(), 2);
         assert_eq!((bench.life(0).foreign, bench.life(1).foreign), (1, 0));
@@ -180,7 +181,8 @@ fn o_04_an_answer_above_the_bound_costs_one_error() {
         let error = a.error("7", -32603);
         assert_eq!(error["data"]["reason"], "too_long");
         bench.say(&a, &call("8", "flush"));
-        (a.result("8"), b.result("7"));
+        a.result("8");
+        b.result("7");
         assert_eq!((a.count(), b.count()), (3, 2));
         bench.assert_clean();
     }
@@ -217,7 +219,8 @@ fn o_05_reading_does_not_wait_for_writing() {
         bench.say(&a, &call_with("1", "echo", &pad));
         bench.say(&b, &call_with("1", "echo", &pad));
         bench.run(100);
-        (a.result("1"), b.result("1"));
+        a.result("1");
+        b.result("1");
         assert_eq!((a.with_method("x/y").len(), b.with_method("x/y").len()), (1, 1));
         bench.assert_clean();
     }
