@@ -30,8 +30,14 @@ pub(crate) enum Command {
     Connect(Connect),
     /// Give a JSON server the LUMEN transport: put this in front of the server's command.
     Wrap(Wrap),
+    /// Share one server between all who connect to a Unix socket.
+    Mux(crate::mux::args::Mux),
+    /// Say how a shared server does.
+    Status(crate::mux::args::Status),
     /// Reach a server behind a URL, and speak newline JSON for it: put this line into an agent's configuration.
     Bridge(Bridge),
+    /// Start a server by itself, several times, and report what is wrong with it and what to do.
+    Doctor(Doctor),
     /// Show it at work: a small server, asked over JSON-RPC and over LUMEN, bytes and times counted.
     Demo(Demo),
     /// Turn JSON lines into LUMEN frames, one message at a time.
@@ -70,6 +76,16 @@ processes, which every user of this machine can read. HTTPS_PROXY, HTTP_PROXY, A
 
 stdin and stdout carry the protocol; everything for people goes to stderr.";
 
+const DOCTOR_EXAMPLES: &str = "\
+It begins sessions by initialize, by server/discover, after a LUMEN probe and with a LUMEN offer, and ends the \
+server's input while answers are owed. It asks initialize, server/discover, ping and the lists that the server \
+declares, and calls no tool. The report is on stdout.
+
+Examples:
+  lumen doctor -- npx -y @modelcontextprotocol/server-everything
+  lumen doctor --json -- python server.py | jq '.findings[].code'
+  lumen doctor --timeout 120 --env TOKEN=x -- uvx mcp-server-git";
+
 const ENCODE_EXAMPLES: &str = "\
 Each line must be one JSON-RPC message or batch. Its frame is compressed if the protocol's reference \
 implementation gets the same document out of it; if not (it has a number such as 1.0, an array of more than 1,024, or \
@@ -103,8 +119,8 @@ pub(crate) struct Connect {
     #[arg(long, value_name = "MS", default_value_t = 500, value_parser = clap::value_parser!(u64).range(1..=60_000))]
     probe_timeout: u64,
 
-    /// How long a server that was probed may leave the first request unanswered before it is started again without
-    /// a probe; not longer than --start-timeout.
+    /// How long a server that was probed may leave the first request unanswered before it is started once more
+    /// without a probe; not longer than --start-timeout.
     #[arg(long, value_name = "MS", default_value_t = 20_000, value_parser = clap::value_parser!(u64).range(1..=600_000))]
     #[arg(hide_short_help = true)]
     probed_timeout: u64,
@@ -131,14 +147,28 @@ pub(crate) struct Server {
     #[arg(long, value_name = "DIR")]
     pub(crate) cwd: Option<PathBuf>,
 
-    /// How long the server may leave the first request unanswered; 0 is for ever. One that was probed is first
-    /// given as long, but at most 20 s (--probed-timeout), and then started once more without a probe.
+    /// How long the server may leave the first request unanswered; 0 is for ever.
     #[arg(long, value_name = "S", default_value_t = 120)]
     start_timeout: u64,
 
     /// The server's command and its arguments, passed on exactly; there is no shell in between.
     #[arg(last = true, required = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = format!("{DOCTOR_EXAMPLES}\n\n{}", Exit::DOCTOR_HELP))]
+pub(crate) struct Doctor {
+    /// Print the report as one line of JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// How long each answer may take that is not the very first one.
+    #[arg(long, value_name = "S", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    timeout: u64,
+
+    #[command(flatten)]
+    pub(crate) server: Server,
 }
 
 /// No `Debug`: it holds the key.
@@ -289,6 +319,8 @@ impl Args {
         let env = match &self.command {
             Command::Connect(connect) => connect.server.env.as_slice(),
             Command::Wrap(wrap) => wrap.server.env.as_slice(),
+            Command::Doctor(doctor) => doctor.server.env.as_slice(),
+            Command::Mux(mux) => mux.server.env.as_slice(),
             _ => &[],
         };
         if env.iter().all(|text| split_env(text).is_some()) {
@@ -297,6 +329,12 @@ impl Args {
         let _ =
             writeln!(std::io::stderr(), "lumen: --env takes NAME=VALUE; one of them has no name or no `=`");
         Err(Exit::Usage)
+    }
+}
+
+impl Doctor {
+    pub(crate) const fn timeout(&self) -> Duration {
+        Duration::from_secs(self.timeout)
     }
 }
 
@@ -312,7 +350,7 @@ impl Server {
 }
 
 /// Returns a time in which 0 means for ever.
-fn seconds(count: u64) -> Option<Duration> {
+pub(crate) fn seconds(count: u64) -> Option<Duration> {
     (count > 0).then(|| Duration::from_secs(count))
 }
 
@@ -351,7 +389,7 @@ pub(crate) fn print(text: &str) -> Exit {
 fn has_protocol_stdout(args: &[OsString]) -> bool {
     let command = args.iter().skip(1).find(|arg| !arg.to_string_lossy().starts_with('-'));
     command.is_some_and(|command| {
-        ["connect", "wrap", "bridge", "demo-server"].iter().any(|name| command == name)
+        ["connect", "wrap", "mux", "bridge", "demo-server"].iter().any(|name| command == name)
     })
 }
 
@@ -397,6 +435,8 @@ mod tests {
             &["lumen", "wrap", "--env", "=x", "--", "y"],
             &["lumen", "connect", "--probe-timeout", "0", "--", "y"],
             &["lumen", "bridge"],
+            &["lumen", "doctor", "--json"],
+            &["lumen", "doctor", "--timeout", "0", "--", "y"],
         ] {
             assert_eq!(parsed(line).unwrap_err(), Exit::Usage, "{line:?}");
         }
@@ -408,6 +448,8 @@ mod tests {
             (&["lumen", "-v", "connect", "--help"][..], true),
             (&["lumen", "wrap", "--help"], true),
             (&["lumen", "bridge", "--help"], true),
+            (&["lumen", "mux", "--help"], true),
+            (&["lumen", "status", "--help"], false),
             (&["lumen", "demo", "--help"], false),
             (&["lumen", "--version"], false),
         ] {

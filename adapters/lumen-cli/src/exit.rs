@@ -8,9 +8,9 @@ pub(crate) enum Exit {
     /// Everything that was asked for was done, or the other side closed the session in order.
     Ok = 0,
     /// The session failed: the server ended while it was needed, or answers were still owed at the end. Of `encode`
-    /// and `decode`: the input is broken, or a file cannot be read or written.
+    /// and `decode`: the input is broken, or a file cannot be read or written. Of `doctor`: something is wrong.
     Failed = 1,
-    /// The command line is wrong; nothing was started.
+    /// The command line is wrong; nothing was started. Of `doctor` also: the server could not be started.
     Usage = 2,
     /// The server could not be started.
     NotStarted = 3,
@@ -27,6 +27,21 @@ Exit codes:
   2  wrong command line
   3  the server could not be started
   4  the server never gave its first answer";
+
+    /// The table for the help text of `status`.
+    pub(crate) const STATUS_HELP: &str = "\
+Exit codes:
+  0  done, or nobody reads the output any more
+  1  the output cannot be written
+  2  wrong command line
+  3  nobody serves the socket, or it does not answer";
+
+    /// The table for the help text of `doctor`.
+    pub(crate) const DOCTOR_HELP: &str = "\
+Exit codes:
+  0  nothing wrong was found
+  1  something is wrong, and the report says what; or it was told to end
+  2  wrong command line, or the server could not be started";
 
     /// The table for the help texts of the commands that start nothing.
     pub(crate) const CODEC_HELP: &str = "\

@@ -7,9 +7,12 @@ mod args;
 mod bridge;
 mod codec;
 mod demo;
+mod doctor;
 mod exit;
+mod guard;
 mod log;
 mod memory;
+mod mux;
 mod relay;
 mod report;
 
@@ -18,6 +21,9 @@ use std::process::ExitCode;
 use args::Command;
 
 fn main() -> ExitCode {
+    if let Some(exit) = guard::try_run() {
+        return exit;
+    }
     let args = match args::parse(std::env::args_os()) {
         Ok(args) => args,
         Err(exit) => return exit.into(),
@@ -26,7 +32,10 @@ fn main() -> ExitCode {
     let exit = match args.command {
         Command::Connect(connect) => relay::connect(connect),
         Command::Wrap(wrap) => relay::wrap(wrap),
+        Command::Mux(mux) => mux::run(mux),
+        Command::Status(status) => mux::status(&status),
         Command::Bridge(bridge) => bridge::run(bridge),
+        Command::Doctor(doctor) => doctor::run(&doctor),
         Command::Demo(demo) => demo::run(&demo),
         Command::Encode(encode) => codec::encode(&encode),
         Command::Decode(decode) => codec::decode(&decode),

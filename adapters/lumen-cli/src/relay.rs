@@ -13,6 +13,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::args::{Connect, Server, Wrap};
 use crate::exit::Exit;
+use crate::guard::guarded;
 use crate::memory::Memory;
 use crate::report::{Report, say};
 
@@ -73,7 +74,13 @@ fn try_run(relay: Relay, server: &Server, mut memory: Option<Memory>) -> io::Res
     }
 }
 
+/// Returns the command, under a guard.
 pub(crate) fn spec(server: &Server) -> CommandSpec {
+    guarded(bare_spec(server))
+}
+
+/// Returns the command as it was given; it has this process's own standard error.
+pub(crate) fn bare_spec(server: &Server) -> CommandSpec {
     let mut words = server.command.iter();
     let program = words.next().cloned().unwrap_or_default();
     let mut spec = CommandSpec::new(program).args(words).stderr(Stderr::Inherit);
@@ -86,7 +93,7 @@ pub(crate) fn spec(server: &Server) -> CommandSpec {
     }
 }
 
-fn words(server: &Server) -> String {
+pub(crate) fn words(server: &Server) -> String {
     let words: Vec<_> = server.command.iter().map(|word| word.to_string_lossy()).collect();
     words.join(" ")
 }

@@ -121,6 +121,17 @@ impl Mux {
         Ok(MuxHandle { wake: Some(wake), thread: Some(thread) })
     }
 
+    /// Starts the server now, as [`Hub::start`].
+    pub fn start(&mut self) {
+        let now = self.driver.now();
+        self.driver.with(|hub| hub.start(now));
+    }
+
+    /// Returns why the server could not be started the last time, in words.
+    pub fn open_error(&self) -> Option<&str> {
+        self.driver.open_error()
+    }
+
     /// Ends the hub, as [`Hub::shut_down`]; [`next_event`](Self::next_event) then comes to its end.
     pub fn shut_down(&mut self) {
         let now = self.driver.now();

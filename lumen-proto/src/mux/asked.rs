@@ -9,8 +9,8 @@ use crate::jsonrpc::IdKey;
 use crate::message::Packet;
 use crate::{Instant, Port, Reason, limits};
 
-/// How things stand.
-const STATUS: &str = "lumen/status";
+/// The method that asks how things stand.
+pub const STATUS: &str = "lumen/status";
 
 /// One request in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -35,7 +35,7 @@ use crate::mcp::Era;
 use crate::message::{Edits, Packet};
 use crate::{Instant, Port, Reason, limits};
 
-pub use self::asked::InFlight;
+pub use self::asked::{InFlight, STATUS};
 pub use self::slot::SlotId;
 pub use self::teardown::Next;
 

@@ -134,11 +134,13 @@ impl Mux {
         }
     }
 
-    /// A resource has changed: those who are subscribed are told.
+    /// A resource has changed: those who are subscribed to it are told once, and those who are subscribed to one that it
+    /// is a part of.
     pub(super) fn on_updated(&mut self, slot: SlotId, packet: &Packet) {
         let Some((_, uri)) = resource(packet) else { return };
-        let Some(subscription) = self.slot(slot).subscriptions.get(&uri) else { return };
-        let clients = subscription.clients.clone();
+        let subscriptions = &self.slot(slot).subscriptions;
+        let known = with_parents(&uri).filter_map(|uri| subscriptions.get(uri));
+        let clients: BTreeSet<Port> = known.flat_map(|known| known.clients.iter().copied()).collect();
         for client in clients {
             self.tell_client(client, packet.clone(), crate::message::Edits::none());
         }
@@ -313,4 +315,11 @@ fn resource(packet: &Packet) -> Option<(Bytes, String)> {
     let token = packet.token(paths::RESOURCE)?;
     let uri = String::from(decode_str(&token)?);
     Some((Bytes::copy_from_slice(&token), uri))
+}
+
+/// Returns a URI, and everything before one of the characters that end a part of it, with that character and without.
+fn with_parents(uri: &str) -> impl Iterator<Item = &str> {
+    let ends = uri.match_indices(['/', '?', '#']).flat_map(|(at, _)| [at, at + 1]);
+    let parents = ends.filter(|end| *end < uri.len()).filter_map(|end| uri.get(..end));
+    parents.chain(core::iter::once(uri))
 }

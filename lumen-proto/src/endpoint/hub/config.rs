@@ -1,5 +1,7 @@
 //! How a hub is set up, and what it tells its owner.
 
+use core::time::Duration;
+
 use crate::endpoint::{Event, ServerConfig};
 use crate::idmap::WireId;
 use crate::mcp::Era;
@@ -17,6 +19,8 @@ pub struct HubConfig {
     pub backoff: backoff::Config,
     /// The most clients at a time.
     pub max_clients: usize,
+    /// How long it goes on without a client before it ends by itself. `None` is for ever.
+    pub idle_exit: Option<Duration>,
 }
 
 impl HubConfig {
@@ -27,6 +31,7 @@ impl HubConfig {
             mux: mux::Config::default(),
             backoff: backoff::Config::default(),
             max_clients: limits::MAX_CLIENTS,
+            idle_exit: None,
         }
     }
 }

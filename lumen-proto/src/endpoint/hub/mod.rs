@@ -52,6 +52,8 @@ pub struct Hub {
     aborts: VecDeque<Port>,
     events: VecDeque<HubEvent>,
     dropped: u64,
+    /// Since when there has been no client, if there is none.
+    empty_since: Instant,
     phase: Phase,
     now: Instant,
 }
@@ -88,6 +90,7 @@ impl Hub {
             aborts: VecDeque::new(),
             events: VecDeque::new(),
             dropped: 0,
+            empty_since: Instant::ZERO,
             phase: Phase::Serving,
             now: Instant::ZERO,
         }
@@ -263,6 +266,12 @@ impl Hub {
         }
     }
 
+    /// Returns when the hub ends because nobody has come.
+    fn idle_end(&self) -> Option<Instant> {
+        let is_empty = self.phase == Phase::Serving && self.guests.len() == 0;
+        self.config.idle_exit.filter(|_| is_empty).map(|patience| self.empty_since + patience)
+    }
+
     fn slot_of(port: Port) -> Option<SlotId> {
         SlotId::ALL.into_iter().find(|slot| slot.index() as u64 == u64::from(port.index()))
     }
@@ -293,6 +302,10 @@ impl Machine for Hub {
             self.handle_server_timeout(slot);
         }
         self.handle_farewells();
+        if self.idle_end().is_some_and(|end| end <= self.now) {
+            self.mux.close();
+            self.phase = Phase::Draining { until: self.now };
+        }
         if let Phase::Flushing { until } = self.phase
             && self.now >= until
         {
@@ -364,6 +377,6 @@ impl Machine for Hub {
         };
         let servers = self.children.iter().filter_map(Child::poll_timeout);
         let farewell = self.farewells.first().map(|(until, _)| *until);
-        servers.chain(phase).chain(farewell).chain(self.mux.poll_timeout()).min()
+        servers.chain(phase).chain(self.idle_end()).chain(farewell).chain(self.mux.poll_timeout()).min()
     }
 }

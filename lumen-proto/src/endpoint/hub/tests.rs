@@ -197,6 +197,22 @@ fn a_client_that_goes_takes_its_requests_along() {
 }
 
 #[test]
+fn a_hub_without_clients_ends_by_itself_when_told_to() {
+    let mut rig = Rig::new();
+    rig.hub.config.idle_exit = Some(core::time::Duration::from_secs(10));
+    rig.pass(9000);
+    let a = rig.legacy_client();
+    rig.pass(60_000);
+    rig.input(Input::Lost(a));
+    rig.pass(9999);
+    assert!(!rig.events.contains(&HubEvent::Stream(Event::Finished(Outcome::Terminated(None)))));
+    rig.pass(1);
+    rig.input(Input::Child(child(0), ChildEvent::Exited(Exit::Code(0))));
+    rig.input(Input::Eof(child(0)));
+    assert_eq!(rig.events.last(), Some(&HubEvent::Stream(Event::Finished(Outcome::Terminated(None)))));
+}
+
+#[test]
 fn the_end_is_told_last() {
     let mut rig = Rig::new();
     let a = rig.legacy_client();

@@ -1,0 +1,165 @@
+//! The command lines of `mux` and `status`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::ValueEnum;
+use lumen_proto::endpoint::{HubConfig, ServerConfig};
+use lumen_proto::negotiate::Mode;
+use lumen_proto::supervisor::Behind;
+use lumen_proto::{backoff, limits, mux};
+
+use crate::args::{Server, seconds};
+use crate::exit::Exit;
+
+const MUX_EXAMPLES: &str = "\
+Examples:
+  lumen mux --socket /run/user/1000/git.sock -- uvx mcp-server-git
+  lumen mux --socket ./s --idle-exit 600 --backoff 1s..10s -- node server.js
+  lumen connect unix:./s
+  lumen status ./s
+
+One server process serves all who connect; another one, if clients of both of MCP's eras come. Say what you want them to \
+share by giving each its own socket. stdin and stdout are not used; everything for people goes to stderr.";
+
+const STATUS_EXAMPLES: &str = "\
+Examples:
+  lumen status /run/user/1000/git.sock
+  lumen status --json ./s | jq .servers[0].pid";
+
+/// How a server is shared.
+#[derive(Debug, clap::Args)]
+#[command(after_help = format!("{MUX_EXAMPLES}\n\n{}", Exit::HELP))]
+pub(crate) struct Mux {
+    /// The Unix socket to serve. Its directory is made if it is missing; a socket that nobody serves is replaced.
+    #[arg(long, value_name = "PATH")]
+    pub(crate) socket: PathBuf,
+
+    /// End when no client has been there for so long.
+    #[arg(long, value_name = "S", value_parser = clap::value_parser!(u64).range(1..))]
+    idle_exit: Option<u64>,
+
+    /// Start the server when the first client needs it, not at once.
+    #[arg(long)]
+    pub(crate) lazy: bool,
+
+    /// How many clients may be connected at a time.
+    #[arg(long, value_name = "N", default_value_t = limits::MAX_CLIENTS as u32, value_parser = clap::value_parser!(u32).range(1..=16_384))]
+    max_clients: u32,
+
+    /// How long a request may go unanswered, unless it reports progress; 0 is for ever.
+    #[arg(long, value_name = "S", default_value_t = limits::REQUEST_TIMEOUT.as_secs())]
+    request_timeout: u64,
+
+    /// How long to wait before the server is started again: the first time, doubled each time, and at most. In
+    /// seconds, or with a unit: 500ms..5s.
+    #[arg(long, value_name = "MIN..MAX", default_value = "3s..30s", value_parser = parse_backoff)]
+    backoff: (Duration, Duration),
+
+    /// Start one server only, for the era of whoever comes first; clients of the other are refused.
+    #[arg(long)]
+    one_child: bool,
+
+    /// Also let in clients of this user, by number. May be repeated.
+    #[arg(long = "allow-uid", value_name = "UID")]
+    pub(crate) allow: Vec<u32>,
+
+    /// Whether and how the server is asked for LUMEN.
+    #[arg(long, value_enum, default_value_t = Negotiate::Offer)]
+    negotiate: Negotiate,
+
+    /// What it runs on: both do the same, tokio costs less with hundreds of clients.
+    #[arg(long, value_enum, default_value_t = Runtime::Tokio)]
+    pub(crate) runtime: Runtime,
+
+    #[command(flatten)]
+    pub(crate) server: Server,
+}
+
+/// How things stand with a server that is shared.
+#[derive(Debug, clap::Args)]
+#[command(after_help = format!("{STATUS_EXAMPLES}\n\n{}", Exit::STATUS_HELP))]
+pub(crate) struct Status {
+    /// The socket that `lumen mux` serves.
+    pub(crate) socket: PathBuf,
+
+    /// Print one JSON object.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Whether and how a shared server is asked for LUMEN.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Negotiate {
+    /// The handshake carries the offer.
+    Offer,
+    /// Probe first; without an answer speak JSON, and let the handshake carry the offer.
+    Auto,
+    /// Speak JSON.
+    Off,
+}
+
+/// What a mux runs on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Runtime {
+    /// One tokio thread: epoll.
+    Tokio,
+    /// One plain thread: poll.
+    Std,
+}
+
+impl Mux {
+    pub(crate) fn config(&self) -> HubConfig {
+        let mode = match self.negotiate {
+            Negotiate::Offer => Mode::Offer,
+            Negotiate::Auto => Mode::Auto,
+            Negotiate::Off => Mode::Off,
+        };
+        let (base, cap) = self.backoff;
+        let hub = HubConfig::new(ServerConfig::new(Behind::Process, mode));
+        HubConfig {
+            mux: mux::Config {
+                request_timeout: seconds(self.request_timeout),
+                start_timeout: self.server.start_timeout(),
+                one_child: self.one_child,
+                ..hub.mux
+            },
+            backoff: backoff::Config { base, cap, ..hub.backoff },
+            max_clients: self.max_clients as usize,
+            idle_exit: self.idle_exit.map(Duration::from_secs),
+            ..hub
+        }
+    }
+}
+
+fn parse_backoff(text: &str) -> Result<(Duration, Duration), String> {
+    let problem = || format!("{text:?} is not MIN..MAX, such as 3s..30s or 500ms..5s");
+    let (min, max) = text.split_once("..").ok_or_else(problem)?;
+    let (min, max) = (parse_time(min).ok_or_else(problem)?, parse_time(max).ok_or_else(problem)?);
+    if min.is_zero() || min > max {
+        return Err(format!("{text:?}: the first must be above 0 and not above the second"));
+    }
+    Ok((min, max))
+}
+
+fn parse_time(text: &str) -> Option<Duration> {
+    if let Some(millis) = text.strip_suffix("ms") {
+        return millis.parse().ok().map(Duration::from_millis);
+    }
+    text.strip_suffix('s').unwrap_or(text).parse().ok().map(Duration::from_secs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn backoff_is_read_in_seconds_or_with_a_unit() {
+        let millis = Duration::from_millis;
+        assert_eq!(parse_backoff("3..30"), Ok((millis(3000), millis(30_000))));
+        assert_eq!(parse_backoff("10ms..1s"), Ok((millis(10), millis(1000))));
+        for wrong in ["", "3", "3..", "..3", "0..3", "4..3", "1m..2m", "-1..3", "3s...30s", "1.5..3"] {
+            assert!(parse_backoff(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! `mux`: one server shared by all who connect to a socket, and `status`: how it does.
+
+pub(crate) mod args;
+mod report;
+mod status;
+
+use std::io;
+
+use lumen_proto::OpenErrorKind;
+use lumen_proto::endpoint::HubEvent;
+use lumen_proto::supervisor::Ended;
+use lumen_std::MuxEvent;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use tokio::io::Interest;
+use tokio::net::UnixStream;
+
+use self::args::{Mux, Runtime};
+use self::report::Report;
+use crate::exit::Exit;
+use crate::relay::{signals, spec, words};
+use crate::report::say;
+
+pub(crate) use self::status::run as status;
+
+pub(crate) fn run(mux: Mux) -> Exit {
+    raise_descriptors();
+    let result = match mux.runtime {
+        Runtime::Std => on_std(&mux),
+        Runtime::Tokio => on_tokio(&mux),
+    };
+    result.unwrap_or_else(|error| {
+        say(&format!("{error}"));
+        Exit::Failed
+    })
+}
+
+fn on_std(mux: &Mux) -> io::Result<Exit> {
+    let listening =
+        lumen_std::Mux::bind(&mux.socket, spec(&mux.server), mux.config(), mux.allow.iter().copied());
+    let mut serving = match listening {
+        Ok(serving) => serving,
+        Err(error) => return Ok(refused(&error)),
+    };
+    let mut session = Session::new(mux);
+    serving.watch(signals()?);
+    if !mux.lazy {
+        serving.start();
+    }
+    loop {
+        match serving.next_event()? {
+            Some(event) => {
+                if let Some(exit) = session.on_event(&event, || serving.open_error().map(str::to_owned)) {
+                    return Ok(exit);
+                }
+            }
+            None => serving.shut_down(),
+        }
+    }
+}
+
+fn on_tokio(mux: &Mux) -> io::Result<Exit> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
+    runtime.block_on(async {
+        let listening =
+            lumen_tokio::Mux::bind(&mux.socket, spec(&mux.server), mux.config(), mux.allow.iter().copied());
+        let mut serving = match listening {
+            Ok(serving) => serving,
+            Err(error) => return Ok(refused(&error)),
+        };
+        let mut session = Session::new(mux);
+        let signals = UnixStream::from_std(signals()?.into())?;
+        if !mux.lazy {
+            serving.start();
+        }
+        loop {
+            tokio::select! {
+                event = serving.next_event() => {
+                    let Some(event) = event else { return Ok(Exit::Failed) };
+                    if let Some(exit) = session.on_event(&event, || serving.open_error().map(str::to_owned)) {
+                        return Ok(exit);
+                    }
+                }
+                readable = signals.ready(Interest::READABLE) => {
+                    readable?;
+                    if signals.try_read(&mut [0; 64]).is_ok() {
+                        serving.shut_down();
+                    }
+                }
+            }
+        }
+    })
+}
+
+/// What happens to a mux, whatever it runs on.
+struct Session {
+    report: Report,
+    /// A server has once been in order: from then on a failed start is one of many.
+    was_ready: bool,
+}
+
+impl Session {
+    fn new(mux: &Mux) -> Self {
+        say(&format!("ready, serving {} for {}", mux.socket.display(), words(&mux.server)));
+        Self { report: Report::new(words(&mux.server)), was_ready: false }
+    }
+
+    /// Takes what happened; returns how to end, when it is time.
+    fn on_event(&mut self, event: &MuxEvent, open_error: impl FnOnce() -> Option<String>) -> Option<Exit> {
+        let MuxEvent::Hub(hub) = event else {
+            self.report.event(event);
+            return None;
+        };
+        match hub {
+            HubEvent::Ready(_) => self.was_ready = true,
+            HubEvent::Ended { ended: Ended::Failed(error), .. }
+                if !self.was_ready
+                    && matches!(error.kind, OpenErrorKind::NotFound | OpenErrorKind::PermissionDenied) =>
+            {
+                let why = open_error().unwrap_or_else(|| error.to_string());
+                say(&format!("cannot start the server: {why}; is it there, executable, and on this PATH?"));
+                return Some(Exit::NotStarted);
+            }
+            _ => {}
+        }
+        self.report.event(event);
+        event.is_last().then_some(Exit::Ok)
+    }
+}
+
+fn refused(error: &lumen_std::ListenError) -> Exit {
+    say(&error.to_string());
+    Exit::NotStarted
+}
+
+/// Each client takes a descriptor, and the usual limit is low for the sake of programs that we are none of.
+fn raise_descriptors() {
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    if current != maximum {
+        // Then fewer clients fit, and those who come are told to wait.
+        let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
+    }
+}

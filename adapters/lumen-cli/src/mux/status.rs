@@ -1,0 +1,122 @@
+//! `status`: asks a mux how it does.
+
+use std::io::{self, BufRead as _, BufReader, Write as _};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::args::Status;
+use crate::exit::Exit;
+use crate::report::say;
+
+/// How long a mux may take to answer; it asks nobody else.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The longest answer that is read, in bytes.
+const MAX_ANSWER: u64 = 4 * 1024 * 1024;
+
+pub(crate) fn run(status: &Status) -> Exit {
+    let answer = match ask(&status.socket) {
+        Ok(answer) => answer,
+        Err(error) => {
+            say(&format!("{}: {error}; does `lumen mux` serve it?", status.socket.display()));
+            return Exit::NotStarted;
+        }
+    };
+    let result = answer.get("result").unwrap_or(&Value::Null);
+    let text = if status.json { format!("{result}\n") } else { describe(result) };
+    match io::stdout().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            say(&format!("cannot write to stdout: {error}"));
+            Exit::Failed
+        }
+        _ => Exit::Ok,
+    }
+}
+
+fn ask(socket: &Path) -> io::Result<Value> {
+    let mut stream = UnixStream::connect(socket)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    stream.write_all(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"lumen/status\"}\n")?;
+    let mut line = String::new();
+    let mut bounded = io::Read::take(BufReader::new(stream), MAX_ANSWER);
+    bounded.read_line(&mut line)?;
+    if line.is_empty() {
+        return Err(io::Error::other("it closed the connection without an answer"));
+    }
+    let answer: Value = serde_json::from_str(&line)
+        .map_err(|error| io::Error::other(format!("it answers what is no JSON: {error}")))?;
+    if answer.get("result").is_none() {
+        return Err(io::Error::other(format!("it refuses: {}", answer["error"]["message"])));
+    }
+    Ok(answer)
+}
+
+/// The same for people.
+fn describe(status: &Value) -> String {
+    let mut text = format!(
+        "{} clients, {} requests in flight, {} bytes waiting\n",
+        status["clients"], status["inFlightCount"], status["queuedBytes"]
+    );
+    for server in list(&status["servers"]) {
+        let era = server["era"].as_str().unwrap_or("any");
+        let state = server["state"].as_str().unwrap_or("?");
+        text += &format!("server {} ({era}): {state}", server["server"]);
+        for (label, key) in [("for", "forMs"), ("retry in", "retryInMs")] {
+            if let Some(millis) = server[key].as_u64() {
+                text += &format!(" {label} {}", time(millis));
+            }
+        }
+        if let Some(pid) = server["pid"].as_u64() {
+            text += &format!(", process {pid}");
+        }
+        text += &format!(", generation {}, restarts {}", server["generation"], server["restarts"]);
+        if let Some(end) = server["lastEnd"].as_str() {
+            text += &format!(", last end: {end}");
+        }
+        text.push('\n');
+        for line in list(&server["stderr"]) {
+            text += &format!("  | {}\n", line.as_str().unwrap_or_default());
+        }
+    }
+    for call in list(&status["inFlight"]) {
+        let age = time(call["ageMs"].as_u64().unwrap_or(0));
+        let client = call["client"].as_str().unwrap_or("lumen");
+        text += &format!("  {} of {client}, {age}\n", call["method"].as_str().unwrap_or("?"));
+    }
+    text
+}
+
+fn list(value: &Value) -> &[Value] {
+    value.as_array().map_or(&[], Vec::as_slice)
+}
+
+fn time(millis: u64) -> String {
+    if millis < 10_000 { format!("{millis} ms") } else { format!("{} s", millis / 1000) }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn people_read_it_in_lines() {
+        let status = json!({
+            "clients": 2, "inFlightCount": 1, "queuedBytes": 0,
+            "inFlight": [{"method": "tools/call", "ageMs": 1500, "client": "2.0", "server": 0}],
+            "servers": [{"server": 0, "era": "legacy", "state": "backoff", "forMs": null, "retryInMs": 2500,
+                "generation": 3, "restarts": 3, "lastEnd": "exit code 1", "pid": null, "stderr": ["boom"]}],
+        });
+        assert_eq!(
+            describe(&status),
+            "2 clients, 1 requests in flight, 0 bytes waiting\n\
+             server 0 (legacy): backoff retry in 2500 ms, generation 3, restarts 3, last end: exit code 1\n\
+             \x20 | boom\n  tools/call of 2.0, 1500 ms\n"
+        );
+    }
+}
