@@ -9,8 +9,10 @@ use std::process::{Command, Stdio};
 use lumen_proto::{Exit, Signal};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::io::Errno;
+use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, PidfdFlags, WaitId, WaitIdOptions, kill_process_group, pidfd_open, waitid};
 
+use crate::guard::{self, Fate, Line};
 use crate::{CommandSpec, SpawnError, Stderr};
 
 /// A child that was started: our ends of its streams, each non-blocking, and the process itself.
@@ -31,14 +33,28 @@ pub struct Child {
 
 /// Starts a command in a process group of its own.
 ///
-/// Its descriptors are close-on-exec here, so no sibling inherits them.
+/// Its descriptors are close-on-exec here, so no sibling inherits them. For a guarded command this waits until the guard
+/// has started it, at most ten seconds.
 ///
 /// # Errors
 /// What the system refused, in words that tell a missing program from a missing directory. Nothing stays
 /// behind: no process and no descriptor.
 pub fn spawn(spec: &CommandSpec) -> Result<Child, SpawnError> {
-    let mut command = Command::new(&spec.program);
-    command.args(&spec.args).stdin(Stdio::piped()).stdout(Stdio::piped()).process_group(0);
+    let refused =
+        |source: Errno| SpawnError::Refused { program: PathBuf::from(&spec.program), source: source.into() };
+    let (mut command, guarded) = match &spec.guard {
+        None => {
+            let mut command = Command::new(&spec.program);
+            command.stdin(Stdio::piped());
+            (command, None)
+        }
+        Some(guard) => {
+            let (line, end) = Line::pair().map_err(refused)?;
+            let stdin = pipe_with(PipeFlags::CLOEXEC).map_err(refused)?;
+            (guard.command(&spec.program, end), Some((line, stdin)))
+        }
+    };
+    command.args(&spec.args).stdout(Stdio::piped()).process_group(0);
     command.stderr(match spec.stderr {
         Stderr::Inherit => Stdio::inherit(),
         Stderr::Ignore | Stderr::Lines(_) => Stdio::piped(),
@@ -50,9 +66,17 @@ pub fn spawn(spec: &CommandSpec) -> Result<Child, SpawnError> {
     if let Some(cwd) = &spec.cwd {
         command.current_dir(cwd);
     }
-    let mut child = command.spawn().map_err(|source| explain(spec, source))?;
-    let refused =
-        |source: Errno| SpawnError::Refused { program: PathBuf::from(&spec.program), source: source.into() };
+    let spawned = command.spawn();
+    // With it goes the guard's end of the line, so that the line ends when the guard does.
+    drop(command);
+    let mut child = match (spawned, &spec.guard) {
+        (Ok(child), _) => child,
+        (Err(error), Some(guard)) if error.kind() == io::ErrorKind::NotFound => {
+            let source = io::Error::other(format!("its guard {:?} was not found", guard.program));
+            return Err(explain(spec, source));
+        }
+        (Err(error), _) => return Err(explain(spec, error)),
+    };
     let pid = Pid::from_child(&child);
     let pidfd = match pidfd_open(pid, PidfdFlags::empty()) {
         Ok(pidfd) => pidfd,
@@ -63,16 +87,19 @@ pub fn spawn(spec: &CommandSpec) -> Result<Child, SpawnError> {
             return Err(refused(errno));
         }
     };
-    let process = Process { pid, pidfd, ended: None };
-    let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
+    let mut process = Process { pid, pidfd, line: None, ended: None };
+    let stdin = match guarded {
+        None => child.stdin.take().map(OwnedFd::from),
+        Some((line, (read, write))) => {
+            process.line.insert(line).start(read.as_fd()).map_err(|source| explain(spec, source))?;
+            Some(write)
+        }
+    };
+    let (Some(stdin), Some(stdout)) = (stdin, child.stdout.take()) else {
         return Err(refused(Errno::BADF));
     };
-    let child = Child {
-        stdin: stdin.into(),
-        stdout: stdout.into(),
-        stderr: child.stderr.take().map(OwnedFd::from),
-        process,
-    };
+    let child =
+        Child { stdin, stdout: stdout.into(), stderr: child.stderr.take().map(OwnedFd::from), process };
     for fd in [Some(&child.stdin), Some(&child.stdout), child.stderr.as_ref()].into_iter().flatten() {
         set_nonblocking(fd.as_fd()).map_err(refused)?;
     }
@@ -82,14 +109,17 @@ pub fn spawn(spec: &CommandSpec) -> Result<Child, SpawnError> {
 /// A child process and its group. Dropping it ends and buries it.
 ///
 /// Until it is buried, which only [`end`](Self::end) and `Drop` do, its id stays taken and so does the
-/// group's, so no signal can reach a stranger. `AsFd` is the pidfd: readable once the process has exited.
+/// group's, so no signal can reach a stranger. `AsFd` is readable once the process has exited.
 ///
 /// # Bounds
-/// A descendant that moves into another process group or session is not reached.
+/// Without a [guard](CommandSpec::guarded_by), a descendant that moves into another process group or session is not
+/// reached; and if this process is killed, nothing is: its children then only see the end of their input.
 #[derive(Debug)]
 pub struct Process {
+    /// The guard's, if there is one.
     pid: Pid,
     pidfd: OwnedFd,
+    line: Option<Line>,
     ended: Option<Exit>,
 }
 
@@ -99,25 +129,29 @@ impl Process {
         if self.ended.is_some() {
             return;
         }
-        let signal = match signal {
-            Signal::Terminate => rustix::process::Signal::TERM,
-            Signal::Kill => rustix::process::Signal::KILL,
-        };
-        // ESRCH: all have ended. EPERM: only processes with other rights are left; there is nothing to be done.
-        let _ = kill_process_group(self.pid, signal);
+        match (signal, &self.line) {
+            (Signal::Terminate, _) => self.signal_group(rustix::process::Signal::TERM),
+            (Signal::Kill, None) => self.signal_group(rustix::process::Signal::KILL),
+            // The guard finds also those who left the group, so it must outlive them.
+            (Signal::Kill, Some(line)) => line.kill(),
+        }
     }
 
-    /// Kills what is left of the group, buries the process, and says how it ended. A second call only says it
-    /// again.
+    /// Kills what is left of the group or, with a guard, of the whole tree; buries the process, and says how it ended. A
+    /// second call only says it again.
     ///
     /// Waits until the kernel has ended the process: that is at once, unless it sits in a system call that no
-    /// signal interrupts.
+    /// signal interrupts. A guard has two seconds to end the tree.
     pub fn end(&mut self) -> Exit {
         if let Some(exit) = self.ended {
             return exit;
         }
-        self.signal(Signal::Kill);
-        let exit = loop {
+        if let Some(line) = &self.line {
+            line.kill();
+            guard::wait_ended(self.pidfd.as_fd());
+        }
+        self.signal_group(rustix::process::Signal::KILL);
+        let mut exit = loop {
             match waitid(WaitId::PidFd(self.pidfd.as_fd()), WaitIdOptions::EXITED) {
                 Ok(Some(status)) => break exit_of(&status),
                 Ok(None) | Err(Errno::INTR) => {}
@@ -125,6 +159,9 @@ impl Process {
                 Err(_) => break Exit::Signal(rustix::process::Signal::KILL.as_raw()),
             }
         };
+        if let Some(Fate::Ended(command)) = self.line.as_ref().map(Line::fate) {
+            exit = command;
+        }
         self.ended = Some(exit);
         exit
     }
@@ -134,7 +171,14 @@ impl Process {
         if self.ended.is_some() {
             return self.ended;
         }
-        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        let mut options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        match self.line.as_ref().map(Line::fate) {
+            None => {}
+            Some(Fate::Runs) => return None,
+            Some(Fate::Ended(exit)) => return Some(exit),
+            // It is dying, and who waits for this process was woken for the last time.
+            Some(Fate::Unguarded) => options.remove(WaitIdOptions::NOHANG),
+        }
         match waitid(WaitId::PidFd(self.pidfd.as_fd()), options) {
             Ok(status) => status.as_ref().map(exit_of),
             Err(Errno::CHILD) => Some(Exit::Signal(rustix::process::Signal::KILL.as_raw())),
@@ -142,21 +186,26 @@ impl Process {
         }
     }
 
-    /// Returns the process id, which is the group's id too.
+    /// Returns the process id, which is the group's id too; with a guard, the guard's.
     pub fn id(&self) -> u32 {
         self.pid.as_raw_nonzero().get().unsigned_abs()
+    }
+
+    fn signal_group(&self, signal: rustix::process::Signal) {
+        // ESRCH: all have ended. EPERM: only processes with other rights are left; there is nothing to be done.
+        let _ = kill_process_group(self.pid, signal);
     }
 }
 
 impl AsFd for Process {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.pidfd.as_fd()
+        self.line.as_ref().map_or(self.pidfd.as_fd(), Line::as_fd)
     }
 }
 
 impl AsRawFd for Process {
     fn as_raw_fd(&self) -> RawFd {
-        self.pidfd.as_raw_fd()
+        self.as_fd().as_raw_fd()
     }
 }
 

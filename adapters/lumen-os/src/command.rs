@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 use lumen_proto::supervisor::Behind;
 
+use crate::guard::Guard;
+
 /// What a machine's `Spawn` leads to.
 #[derive(Debug)]
 pub enum Target {
@@ -74,6 +76,7 @@ pub struct CommandSpec {
     pub(crate) env_clear: bool,
     pub(crate) cwd: Option<PathBuf>,
     pub(crate) stderr: Stderr,
+    pub(crate) guard: Option<Guard>,
 }
 
 impl CommandSpec {
@@ -87,6 +90,7 @@ impl CommandSpec {
             env_clear: false,
             cwd: None,
             stderr: Stderr::default(),
+            guard: None,
         }
     }
 
@@ -132,6 +136,17 @@ impl CommandSpec {
         self
     }
 
+    /// Starts the command below a guard, which ends all that it has started, also what has left its process group, and
+    /// also after this process was killed. The guard is `guard`, usually `/proc/self/exe`, started with `word` as its
+    /// first argument; it has to call [`guard::run`](crate::guard::run) with the others.
+    ///
+    /// Nothing else changes: the command gets its streams, arguments, environment and directory as without a guard.
+    #[must_use]
+    pub fn guarded_by(mut self, guard: impl Into<OsString>, word: impl Into<OsString>) -> Self {
+        self.guard = Some(Guard { program: guard.into(), word: word.into() });
+        self
+    }
+
     /// Returns the program as given.
     pub fn program(&self) -> &OsStr {
         &self.program
@@ -163,6 +178,7 @@ impl fmt::Debug for CommandSpec {
             .field("env_clear", &self.env_clear)
             .field("cwd", &self.cwd)
             .field("stderr", &self.stderr)
+            .field("guard", &self.guard)
             .finish()
     }
 }

@@ -3,8 +3,8 @@
 //!
 //! Everything here hands out descriptors that answer "would block" instead of blocking; a binding turns them
 //! into its runtime's own types, or polls them. Nothing here starts a thread or waits for a peer, except
-//! [`connect_unix`] and [`connect_tcp`], which wait up to [`CONNECT_TIMEOUT`], and [`Process::end`], which waits
-//! for the kernel to bury a process that it has just killed.
+//! [`connect_unix`] and [`connect_tcp`], which wait up to [`CONNECT_TIMEOUT`], [`Process::end`], which waits for the
+//! kernel to end what it has just killed, and [`spawn`] of a guarded command, which waits for its [`guard`].
 //!
 //! Built and tested on Linux (pidfds, `/proc`).
 
@@ -12,6 +12,7 @@ mod child;
 mod clock;
 mod command;
 mod error;
+pub mod guard;
 mod listener;
 mod socket;
 mod stderr;
