@@ -17,9 +17,11 @@ impl Hub {
     pub(super) fn handle_client_input(&mut self, input: Input<'_>) {
         let port = input.port();
         let now = self.now;
+        let is_opened = matches!(input, Input::Opened(_));
         let Some(guest) = self.guests.find_mut(port) else { return };
         guest.leg.handle_input(now, input);
-        if matches!(input, Input::Opened(_)) {
+        if is_opened {
+            guest.opened = true;
             self.mux.handle_client_opened(port);
         }
         self.read_client(port);
@@ -168,7 +170,9 @@ impl Hub {
         if let Some(until) = guest.leaving.until() {
             self.farewells.remove(&(until, port));
         }
-        self.aborts.push_back(port);
+        if guest.opened {
+            self.aborts.push_back(port);
+        }
         self.mux.handle_client_gone(self.now, port);
         self.tell(HubEvent::Parted { port, why });
     }

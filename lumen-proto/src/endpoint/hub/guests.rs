@@ -12,6 +12,8 @@ use crate::{Instant, Port};
 pub(super) struct Guest {
     pub leg: ClientLeg,
     pub ready: Ready,
+    /// Its stream is there.
+    pub opened: bool,
     pub leaving: Leaving,
     /// It stands in the line of those who wait for room at a server.
     pub in_line: bool,
@@ -79,6 +81,7 @@ impl Guests {
         place.guest = Some(Guest {
             leg: ClientLeg::new(config, place.port),
             ready: Ready::default(),
+            opened: false,
             leaving: Leaving::No,
             in_line: false,
             counted: 0,

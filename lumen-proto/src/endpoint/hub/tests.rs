@@ -265,7 +265,10 @@ fn a_modern_client_is_not_told_what_goes_to_all() {
     let child = rig.spawned.pop().unwrap();
     rig.input(Input::Opened(child));
     let id = id_of(&rig.heard(child)[0]);
-    rig.say(child, &alloc::format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":-32601,"message":"no"}}}}"#));
+    rig.say(
+        child,
+        &alloc::format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":-32601,"message":"no"}}}}"#),
+    );
     assert_eq!(rig.heard(modern).len(), 1);
     // It is of no era now, like the server of a plain client.
     rig.say(child, r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#);
