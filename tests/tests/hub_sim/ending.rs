@@ -207,3 +207,13 @@ fn a_client_that_ends_inside_a_message_is_let_go() {
         bench.assert_clean();
     }
 }
+
+#[test]
+fn a_client_that_was_let_in_and_never_opened_holds_up_no_end() {
+    let mut bench = bench(Nature::default());
+    let port = bench.sim.with(0, |hub, now| hub.with(now, |hub| hub.try_accept())).unwrap();
+    bench.shut_down();
+    bench.run(3000);
+    let _ = end(&bench);
+    assert!(bench.sim.log().iter().all(|entry| entry.port != port));
+}

@@ -3,6 +3,7 @@
 use lumen_proto::endpoint::HubConfig;
 use lumen_proto::mcp::Era;
 use lumen_proto::mux::SlotId;
+use lumen_proto::supervisor::State;
 use lumen_tests::sim::Chop;
 use lumen_tests::sim::scripted::Nature;
 use serde_json::json;
@@ -79,6 +80,54 @@ fn a_client_that_tries_both_comes_to_a_legacy_server() {
         guest.result("\"init\"");
         assert_eq!(bench.starts().len(), 2);
         bench.assert_clean();
+    }
+}
+
+#[test]
+fn a_process_that_was_started_for_nothing_is_ended() {
+    for chop in CHOPS {
+        let mut bench = bench_by(chop, Nature::default());
+        let a = bench.legacy();
+        let b = auto(&mut bench);
+        bench.run(5);
+        b.result("\"init\"");
+        assert_eq!(bench.starts().len(), 2);
+        assert_eq!(bench.hub().server(SlotId::Second).state, State::Idle);
+        // Now it is known.
+        let c = auto(&mut bench);
+        bench.run(60_000);
+        for guest in [&a, &b, &c] {
+            bench.say(guest, &call_with("1", "echo", "1"));
+            assert_eq!(guest.result("1"), 1);
+        }
+        assert_eq!(bench.starts().len(), 2);
+        bench.assert_clean();
+    }
+}
+
+#[test]
+fn two_clients_that_try_both_at_once_come_to_one_server() {
+    for chop in CHOPS {
+        for fragile in [false, true] {
+            let mut bench = bench_by(chop, Nature { fragile, ..Nature::default() });
+            let (a, b) = (bench.client(), bench.client());
+            for guest in [&a, &b] {
+                bench.queue(guest, &modern("\"try\"", "server/discover", ""));
+            }
+            bench.run(5);
+            for guest in [&a, &b] {
+                guest.error("\"try\"", -32601);
+                bench.queue(guest, &initialize("1", "{}", "2025-11-25"));
+                bench.queue(guest, &call_with("2", "echo", "2"));
+            }
+            bench.run(5000);
+            for guest in [&a, &b] {
+                guest.result("1");
+                assert_eq!(guest.result("2"), 2);
+            }
+            assert_eq!(bench.starts().len(), if fragile { 2 } else { 1 });
+            bench.assert_clean();
+        }
     }
 }
 

@@ -64,6 +64,27 @@ fn a_resource_is_subscribed_to_once_and_by_whoever_wants_it() {
 }
 
 #[test]
+fn a_part_of_a_resource_concerns_those_who_are_subscribed_to_the_whole() {
+    let mut bench = bench(Nature::default());
+    let (a, b, c) = (bench.legacy(), bench.legacy(), bench.legacy());
+    for (guest, uri) in [(&a, "file:///d"), (&a, "file:///d/e"), (&b, "file:///d/"), (&c, "file:///de")] {
+        bench.say(guest, &subscribe(&format!("\"{uri}\""), uri));
+    }
+    for (uri, told) in [
+        ("file:///d/e/f", [1, 1, 0]),
+        ("file:///d/e", [2, 2, 0]),
+        ("file:///d#x", [3, 2, 0]),
+        ("file:///de", [3, 2, 1]),
+        ("file:///def", [3, 2, 1]),
+        ("file:///", [3, 2, 1]),
+    ] {
+        bench.server_says(server(0), &updated(uri));
+        assert_eq!([updates(&a), updates(&b), updates(&c)], told, "{uri}");
+    }
+    bench.assert_clean();
+}
+
+#[test]
 fn who_subscribes_while_the_server_is_asked_waits_for_that_answer() {
     for refused in [false, true] {
         let nature = Nature { deaf_to: "resources/subscribe", ..Nature::default() };

@@ -161,6 +161,40 @@ fn o_17_many_clients_cause_one_handshake() {
 }
 
 #[test]
+fn a_client_that_goes_during_the_handshake_is_not_missed() {
+    for chop in CHOPS {
+        let mut bench = bench_by(chop, Nature { ignores: true, ..Nature::default() });
+        let (a, b) = (bench.client(), bench.client());
+        bench.queue(&a, &initialize("1", "{}", "2025-11-25"));
+        bench.queue(&a, &call("2", "echo"));
+        bench.say(&b, &initialize("1", "{}", "2025-11-25"));
+        bench.cut(&a);
+        let wire = bench.life(0).with_method("initialize")[0]["id"].to_string();
+        bench.server_says(server(0), &result(&wire, r#"{"protocolVersion":"2025-11-25","capabilities":{}}"#));
+        b.result("1");
+        assert_eq!(bench.life(0).texts.len(), 2, "the handshake, and that it is done");
+        assert!(bench.hub().mux().is_empty());
+    }
+}
+
+#[test]
+fn a_second_handshake_of_one_client_is_answered_like_the_first() {
+    let mut bench = bench(Nature::default());
+    let a = bench.legacy();
+    bench.greet(&a, r#"{"roots":{}}"#, "2025-03-26");
+    let answers = a.got.borrow().answers("\"init\"");
+    assert_eq!(answers[1]["result"]["protocolVersion"], "2025-03-26");
+    assert_eq!(bench.life(0).texts.len(), 2);
+    // It goes by what it said last.
+    bench.say(&a, &format!("[{}]", call("1", "wait")));
+    bench.server_says(server(0), &ask("1", "sampling/createMessage"));
+    bench.server_says(server(0), &ask("2", "roots/list"));
+    assert_eq!((a.with_method("sampling/createMessage").len(), a.with_method("roots/list").len()), (0, 1));
+    bench.cut(&a);
+    bench.assert_clean();
+}
+
+#[test]
 fn capabilities_that_cannot_be_shared_are_not_promised() {
     let capabilities = json!({"tools": {}, "tasks": {"list": {}, "requests": {}}, "x": 1});
     let mut bench = bench(Nature { capabilities, ..Nature::default() });
