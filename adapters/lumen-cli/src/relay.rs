@@ -83,7 +83,7 @@ pub(crate) fn spec(server: &Server) -> CommandSpec {
 pub(crate) fn bare_spec(server: &Server) -> CommandSpec {
     let mut words = server.command.iter();
     let program = words.next().cloned().unwrap_or_default();
-    let mut spec = guarded(CommandSpec::new(program).args(words).stderr(Stderr::Inherit));
+    let mut spec = CommandSpec::new(program).args(words).stderr(Stderr::Inherit);
     for (name, value) in server.env() {
         spec = spec.env(name, value);
     }
