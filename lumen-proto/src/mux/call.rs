@@ -83,6 +83,8 @@ pub(super) enum Stage {
     Held,
     /// The server has it.
     Sent,
+    /// The server that had it is gone. The next one is sent it when it is ready, and knows nothing of it before.
+    Lost,
 }
 
 /// Whose deadline it is.

@@ -126,7 +126,11 @@ impl Mux {
         }
         for wire in self.calls.of_slot(slot) {
             let Some(call) = self.calls.find(wire) else { continue };
-            if call.stage == Stage::Held || (call.is_listen() && !matches!(next, Next::Never(_))) {
+            if call.stage == Stage::Held {
+                continue;
+            }
+            if call.is_listen() && !matches!(next, Next::Never(_)) {
+                self.calls.update(wire, |call| call.stage = Stage::Lost);
                 continue;
             }
             let Some(call) = self.calls.take(wire) else { continue };
@@ -223,13 +227,14 @@ impl Mux {
         let again: Vec<(WireId, _, bool)> = self
             .calls
             .iter()
-            .filter(|(_, call)| call.slot == slot && call.stage == Stage::Sent)
+            .filter(|(_, call)| call.slot == slot && call.stage == Stage::Lost)
             .filter_map(|(wire, call)| match &call.what {
                 What::Listen { packet, .. } => Some((wire, packet.clone(), call.token.is_some())),
                 _ => None,
             })
             .collect();
         for (wire, packet, has_token) in again {
+            self.calls.update(wire, |call| call.stage = Stage::Sent);
             self.tell_child(slot, packet, edits_up(wire, has_token));
         }
     }

@@ -274,3 +274,21 @@ fn a_modern_client_is_not_told_what_goes_to_all() {
     rig.say(child, r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#);
     assert_eq!(rig.heard(modern), Vec::<String>::new());
 }
+
+#[test]
+fn a_server_is_not_told_of_the_end_of_a_subscription_that_only_the_one_before_had() {
+    let mut rig = Rig::new();
+    let a = rig.client();
+    rig.say(a, r#"{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen"}"#);
+    rig.spawned.clear();
+    rig.input(Input::Opened(child(0)));
+    assert!(rig.heard(child(0))[0].contains("subscriptions/listen"));
+    rig.input(Input::Child(child(0), ChildEvent::Exited(Exit::Code(1))));
+    rig.input(Input::Eof(child(0)));
+    rig.pass(3000);
+    assert_eq!(rig.spawned, [child(1)]);
+    rig.say(a, r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#);
+    rig.input(Input::Opened(child(1)));
+    assert_eq!(rig.heard(child(1)), Vec::<String>::new());
+    assert!(rig.hub.mux().is_empty());
+}
