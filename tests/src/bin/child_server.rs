@@ -43,6 +43,7 @@
 //! | `--modern` | answers `server/discover` too |
 //! | `--modern-only` | answers it, and refuses `initialize` |
 //! | `--exit-on METHOD` | exits with 1 at such a request |
+//! | `--exit-on-extension` | exits with 1 at a first request that lists extensions |
 //! | `--unanswered METHOD` | never answers such a request |
 //! | `--refuse METHOD` | answers such a request with an error |
 //! | `--no-id` | leaves the id out of its answers |
@@ -114,6 +115,7 @@ struct Options {
     modern: bool,
     modern_only: bool,
     exit_on: Option<String>,
+    exit_on_extension: bool,
     unanswered: Option<String>,
     refuse: Option<String>,
     no_id: bool,
@@ -169,6 +171,7 @@ impl Options {
                 "--modern" => options.modern = true,
                 "--modern-only" => options.modern_only = true,
                 "--exit-on" => options.exit_on = Some(text()),
+                "--exit-on-extension" => options.exit_on_extension = true,
                 "--unanswered" => options.unanswered = Some(text()),
                 "--refuse" => options.refuse = Some(text()),
                 "--no-id" => options.no_id = true,
@@ -324,7 +327,8 @@ impl Server {
         let (Some(id), Some(method)) = (message.get("id"), string(&message, "method")) else { return };
         let params = members(&message, "params");
         let is = |option: &Option<String>| option.as_deref() == Some(method.as_str());
-        if is(&self.options.exit_on) {
+        let has_extension = members(&params, "capabilities").contains_key("extensions");
+        if is(&self.options.exit_on) || (self.options.exit_on_extension && has_extension) {
             exit(1);
         }
         if is(&self.options.unanswered) {
