@@ -1,0 +1,149 @@
+//! `lumen mux` and `lumen status` from the outside: who is served, what is said, how it ends.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStderr, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+const LUMEN: &str = env!("CARGO_BIN_EXE_lumen");
+
+/// A mux that serves the demo's server.
+struct Mux {
+    child: Child,
+    stderr: BufReader<ChildStderr>,
+    socket: PathBuf,
+}
+
+impl Mux {
+    fn start(options: &[&str]) -> Self {
+        let socket = scratch().join("lumen.sock");
+        Self::start_at(&socket, options)
+    }
+
+    fn start_at(socket: &Path, options: &[&str]) -> Self {
+        let mut child = Command::new(LUMEN)
+            .args(["mux", "--socket", socket.to_str().unwrap()])
+            .args(options)
+            .args(["--", LUMEN, "demo-server"])
+            .env_remove("RUST_LOG")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let stderr = BufReader::new(child.stderr.take().unwrap());
+        Self { child, stderr, socket: socket.to_owned() }
+    }
+
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.stderr.read_line(&mut line).unwrap();
+        line
+    }
+
+    fn ready(mut self) -> Self {
+        let line = self.line();
+        assert!(line.starts_with("lumen: ready, serving "), "{line:?}");
+        self
+    }
+
+    fn client(&self) -> BufReader<UnixStream> {
+        let stream = UnixStream::connect(&self.socket).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        BufReader::new(stream)
+    }
+
+    fn end(mut self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
+        let status = self.child.wait().unwrap();
+        assert_eq!(status.code(), Some(0));
+        assert!(!self.socket.exists());
+        let mut stdout = String::new();
+        std::io::Read::read_to_string(&mut self.child.stdout.take().unwrap(), &mut stdout).unwrap();
+        assert_eq!(stdout, "");
+        std::fs::remove_dir_all(self.socket.parent().unwrap()).unwrap();
+    }
+}
+
+fn scratch() -> PathBuf {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let name = format!("lumen-cli-mux-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+    std::env::temp_dir().join(name)
+}
+
+fn ask(client: &mut BufReader<UnixStream>, request: &str) -> Value {
+    client.get_mut().write_all(format!("{request}\n").as_bytes()).unwrap();
+    let mut line = String::new();
+    client.read_line(&mut line).unwrap();
+    serde_json::from_str(&line).unwrap()
+}
+
+fn status(socket: &Path, options: &[&str]) -> std::process::Output {
+    Command::new(LUMEN).arg("status").args(options).arg(socket).output().unwrap()
+}
+
+#[test]
+fn clients_are_served_on_either_runtime_until_it_is_told_to_end() {
+    for (runtime, signal) in [("tokio", Signal::TERM), ("std", Signal::INT)] {
+        let mux = Mux::start(&["--runtime", runtime]).ready();
+        let mut clients = [mux.client(), mux.client()];
+        for client in &mut clients {
+            let answer = ask(
+                client,
+                r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}"#,
+            );
+            assert_eq!((&answer["id"], answer["result"].is_object()), (&1.into(), true), "{answer}");
+            let answer = ask(client, r#"{"jsonrpc":"2.0","id":"x","method":"tools/list"}"#);
+            assert_eq!((&answer["id"], answer["result"]["tools"].is_array()), (&"x".into(), true));
+        }
+        let output = status(&mux.socket, &["--json"]);
+        assert_eq!(output.status.code(), Some(0));
+        let told: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!((&told["clients"], &told["servers"][0]["state"]), (&3.into(), &"running".into()));
+        let output = status(&mux.socket, &[]);
+        assert!(String::from_utf8(output.stdout).unwrap().starts_with("3 clients, 0 requests in flight"));
+        mux.end(signal);
+    }
+}
+
+#[test]
+fn a_socket_has_one_owner() {
+    let mux = Mux::start(&[]).ready();
+    let mut second = Mux::start_at(&mux.socket, &[]);
+    let line = second.line();
+    assert!(line.contains("is served by another process"), "{line:?}");
+    assert_eq!(second.child.wait().unwrap().code(), Some(3));
+    assert!(status(&mux.socket, &[]).status.success());
+    mux.end(Signal::TERM);
+}
+
+#[test]
+fn a_server_that_is_not_there_is_told_at_once() {
+    for runtime in ["tokio", "std"] {
+        let socket = scratch().join("s");
+        let output = Command::new(LUMEN)
+            .args(["mux", "--runtime", runtime, "--socket", socket.to_str().unwrap()])
+            .args(["--", "/nonexistent/server"])
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(3));
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert!(told.contains("/nonexistent/server") && told.contains("not found"), "{told}");
+        assert!(!socket.exists());
+        std::fs::remove_dir_all(socket.parent().unwrap()).unwrap();
+    }
+}
+
+#[test]
+fn nobody_to_ask_is_told_as_well() {
+    let output = status(Path::new("/nonexistent/socket"), &[]);
+    assert_eq!((output.status.code(), output.stdout.len()), (Some(3), 0));
+    assert!(String::from_utf8(output.stderr).unwrap().contains("does `lumen mux` serve it?"));
+}
