@@ -26,7 +26,7 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Start a server and speak newline JSON for it: put this line into an agent's configuration.
+    /// Start a server, or reach one on a socket, and speak newline JSON for it: put this line into an agent's configuration.
     Connect(Connect),
     /// Give a JSON server the LUMEN transport: put this in front of the server's command.
     Wrap(Wrap),
@@ -54,6 +54,7 @@ Examples:
   lumen connect -- npx -y @modelcontextprotocol/server-everything
   lumen connect --negotiate offer -- uvx mcp-server-git
   lumen connect --env TOKEN=x --cwd /srv -- lumen wrap -- python server.py
+  lumen connect unix:/run/user/1000/git.sock
 
 stdin and stdout carry the protocol; everything for people goes to stderr.";
 
@@ -110,7 +111,14 @@ Examples:
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = format!("{CONNECT_EXAMPLES}\n\n{}", Exit::HELP))]
+#[command(
+    override_usage = "lumen connect [OPTIONS] -- COMMAND [ARGS]...\n       lumen connect [OPTIONS] unix:PATH|tcp:HOST:PORT"
+)]
 pub(crate) struct Connect {
+    /// A server that is running already, such as what `lumen mux` serves, in place of a command.
+    #[arg(value_name = "unix:PATH|tcp:HOST:PORT", value_parser = Socket::parse, conflicts_with = "command")]
+    pub(crate) socket: Option<Socket>,
+
     /// Whether and how the server is asked for LUMEN.
     #[arg(long, value_enum, default_value_t = Negotiate::Auto)]
     pub(crate) negotiate: Negotiate,
@@ -134,6 +142,29 @@ pub(crate) struct Connect {
 pub(crate) struct Wrap {
     #[command(flatten)]
     pub(crate) server: Server,
+}
+
+/// Where a server is that is running already.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Socket {
+    Unix(PathBuf),
+    Tcp(String),
+}
+
+impl Socket {
+    fn parse(text: &str) -> Result<Self, String> {
+        match text.split_once(':') {
+            Some(("unix", path)) if !path.is_empty() => Ok(Self::Unix(path.into())),
+            Some(("tcp", address))
+                if address
+                    .rsplit_once(':')
+                    .is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok()) =>
+            {
+                Ok(Self::Tcp(address.to_owned()))
+            }
+            _ => Err("neither unix:PATH nor tcp:HOST:PORT; a command to start goes behind --".to_owned()),
+        }
+    }
 }
 
 /// A server to start.
@@ -424,6 +455,24 @@ mod tests {
         let env: Vec<_> = connect.server.env().collect();
         assert_eq!(env, [(OsStr::new("A"), OsStr::new("b=c")), (OsStr::new("E"), OsStr::new(""))]);
         assert_eq!(Mode::from(connect.negotiate), Mode::Auto);
+    }
+
+    #[test]
+    fn a_socket_takes_the_place_of_a_command() {
+        for (text, expected) in [
+            ("unix:/a b", Socket::Unix("/a b".into())),
+            ("tcp:localhost:80", Socket::Tcp("localhost:80".to_owned())),
+            ("tcp:[::1]:80", Socket::Tcp("[::1]:80".to_owned())),
+        ] {
+            let Command::Connect(connect) = parsed(&["lumen", "connect", text]).unwrap().command else {
+                panic!()
+            };
+            assert_eq!((connect.socket, connect.server.command.len()), (Some(expected), 0));
+        }
+        for wrong in ["unix:", "tcp:80", "tcp:x:y", "tcp::80", "server", "http://x"] {
+            assert_eq!(parsed(&["lumen", "connect", wrong]).unwrap_err(), Exit::Usage, "{wrong}");
+        }
+        assert_eq!(parsed(&["lumen", "connect", "unix:x", "--", "y"]).unwrap_err(), Exit::Usage);
     }
 
     #[test]

@@ -11,29 +11,39 @@ use lumen_proto::supervisor::Behind;
 use lumen_std::{Loop, Stream};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
-use crate::args::{Connect, Server, Wrap};
+use crate::args::{Connect, Server, Socket, Wrap};
 use crate::exit::Exit;
 use crate::guard::guarded;
 use crate::memory::Memory;
 use crate::report::{Report, say};
 
 pub(crate) fn connect(connect: Connect) -> Exit {
-    let memory = Memory::new(spec(&connect.server));
-    let config = ServerConfig::new(Behind::Process, memory.mode(connect.negotiate))
+    let (behind, memory) = match connect.socket {
+        // What a probe did to a server is remembered by its command.
+        Some(_) => (Behind::Socket, None),
+        None => (Behind::Process, Some(Memory::new(spec(&connect.server)))),
+    };
+    let mode = memory.as_ref().map_or(connect.negotiate.into(), |memory| memory.mode(connect.negotiate));
+    let config = ServerConfig::new(behind, mode)
         .with_probe_timeout(connect.probe_timeout())
         .with_start_timeout(connect.server.start_timeout());
     let config = ServerConfig { probed_answer_timeout: connect.probed_timeout(), ..config };
-    run(Relay::connect(config), &connect.server, Some(memory))
+    let (target, words) = match &connect.socket {
+        Some(Socket::Unix(path)) => (Target::Unix(path.clone()), path.display().to_string()),
+        Some(Socket::Tcp(address)) => (Target::Tcp(address.clone()), address.clone()),
+        None => (Target::Command(spec(&connect.server)), words(&connect.server)),
+    };
+    run(Relay::connect(config), target, words, memory)
 }
 
 pub(crate) fn wrap(wrap: Wrap) -> Exit {
     let config =
         ServerConfig::new(Behind::Process, Mode::Off).with_start_timeout(wrap.server.start_timeout());
-    run(Relay::wrap(config), &wrap.server, None)
+    run(Relay::wrap(config), Target::Command(spec(&wrap.server)), words(&wrap.server), None)
 }
 
-fn run(relay: Relay, server: &Server, memory: Option<Memory>) -> Exit {
-    match try_run(relay, server, memory) {
+fn run(relay: Relay, target: Target, words: String, memory: Option<Memory>) -> Exit {
+    match try_run(relay, target, words, memory) {
         Ok(exit) => exit,
         Err(error) => {
             say(&format!("{error}; check that stdin and stdout are open, and the limits on descriptors"));
@@ -42,10 +52,10 @@ fn run(relay: Relay, server: &Server, memory: Option<Memory>) -> Exit {
     }
 }
 
-fn try_run(relay: Relay, server: &Server, mut memory: Option<Memory>) -> io::Result<Exit> {
+fn try_run(relay: Relay, target: Target, words: String, mut memory: Option<Memory>) -> io::Result<Exit> {
     let client = relay.client_port();
-    let mut report = Report::new(client, words(server));
-    let mut relay = Loop::new(relay, Some(Target::Command(spec(server))));
+    let mut report = Report::new(client, words);
+    let mut relay = Loop::new(relay, Some(target));
     relay.watch(signals()?);
     relay.attach(client, Stream::stdio()?);
     let mut exit = None;

@@ -114,6 +114,44 @@ fn clients_are_served_on_either_runtime_until_it_is_told_to_end() {
 }
 
 #[test]
+fn an_agent_on_stdio_reaches_it_by_connect() {
+    let mux = Mux::start(&[]).ready();
+    let target = format!("unix:{}", mux.socket.display());
+    let mut agents: Vec<Child> = (0..2)
+        .map(|_| {
+            Command::new(LUMEN)
+                .args(["connect", &target])
+                .stdin(Stdio::piped())
+                .stdout(Stdio::piped())
+                .spawn()
+                .unwrap()
+        })
+        .collect();
+    for agent in &mut agents {
+        let mut stdin = agent.stdin.take().unwrap();
+        stdin.write_all(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"initialize\",\"params\":{\"protocolVersion\":\"2025-06-18\",\"capabilities\":{},\"clientInfo\":{\"name\":\"t\",\"version\":\"1\"}}}\n{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"tools/list\"}\n").unwrap();
+        drop(stdin);
+    }
+    for agent in agents {
+        let output = agent.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(0));
+        let answers = String::from_utf8(output.stdout).unwrap();
+        let ids: Vec<Value> = answers
+            .lines()
+            .map(|line| serde_json::from_str::<Value>(line).unwrap())
+            .map(|answer| {
+                assert!(answer["result"].is_object(), "{answer}");
+                answer["id"].clone()
+            })
+            .collect();
+        assert_eq!(ids, [1, 2]);
+    }
+    mux.end(Signal::TERM);
+    let output = Command::new(LUMEN).args(["connect", &target]).stdin(Stdio::null()).output().unwrap();
+    assert_eq!(output.status.code(), Some(3));
+}
+
+#[test]
 fn a_socket_has_one_owner() {
     let mux = Mux::start(&[]).ready();
     let mut second = Mux::start_at(&mux.socket, &[]);
