@@ -124,6 +124,7 @@ impl Mux {
         for subscription in place.subscriptions.values_mut() {
             subscription.asking = None;
         }
+        let mut was_too_much = false;
         for wire in self.calls.of_slot(slot) {
             let Some(call) = self.calls.find(wire) else { continue };
             if call.stage == Stage::Held {
@@ -140,10 +141,14 @@ impl Mux {
                 What::Discover if !had_answered => {
                     self.slot_mut(slot).era = None;
                     self.ended_by_discover = true;
+                    was_too_much = true;
                     self.refuse(call, Reason::NoMethod, detail);
                 }
                 _ => self.fail(slot, wire, call, Reason::ServerGone, detail),
             }
+        }
+        if was_too_much {
+            self.refuse_modern(slot, detail);
         }
         match next {
             Next::Never(reason) => self.refuse_waiting(slot, reason, detail),
@@ -218,6 +223,21 @@ impl Mux {
             }
         }
         while let Some((wire, _)) = self.slot_mut(slot).greeting.pop_front() {
+            self.refuse_call(wire, reason, detail);
+        }
+    }
+
+    /// Refuses what modern clients want of a server that may not be one: the next client decides what it is.
+    fn refuse_modern(&mut self, slot: SlotId, detail: Option<&str>) {
+        for wire in self.calls.of_slot(slot) {
+            let Some(call) = self.calls.find(wire) else { continue };
+            let client = call.owner.as_ref().and_then(|owner| self.clients.get(&owner.client));
+            let is_meant = matches!(call.what, What::Request | What::Discover | What::Listen { .. });
+            if !is_meant || client.is_none_or(|client| client.era != Some(Era::Modern)) {
+                continue;
+            }
+            let reason = if call.stage == Stage::Held { self.down(slot) } else { Reason::ServerGone };
+            self.slot_mut(slot).drop_held(wire);
             self.refuse_call(wire, reason, detail);
         }
     }

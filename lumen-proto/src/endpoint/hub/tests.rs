@@ -292,3 +292,24 @@ fn a_server_is_not_told_of_the_end_of_a_subscription_that_only_the_one_before_ha
     assert_eq!(rig.heard(child(1)), Vec::<String>::new());
     assert!(rig.hub.mux().is_empty());
 }
+
+#[test]
+fn a_server_that_discover_has_ended_is_sent_nothing_modern_any_more() {
+    let mut rig = Rig::new();
+    let a = rig.client();
+    rig.say(a, r#"{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen"}"#);
+    rig.spawned.clear();
+    rig.input(Input::Opened(child(0)));
+    rig.say(a, r#"{"jsonrpc":"2.0","id":2,"method":"server/discover"}"#);
+    rig.input(Input::Child(child(0), ChildEvent::Exited(Exit::Code(1))));
+    rig.input(Input::Eof(child(0)));
+    let heard = rig.heard(a).join(" ");
+    assert!(heard.contains(r#""id":1,"error":{"code":-32011"#), "{heard}");
+    assert!(heard.contains(r#""id":2,"error":{"code":-32601"#), "{heard}");
+    rig.say(a, INITIALIZE);
+    rig.pass(3000);
+    rig.heard(child(0));
+    rig.input(Input::Opened(child(1)));
+    let heard = rig.heard(child(1));
+    assert!(heard.len() == 1 && heard[0].contains(r#""method":"initialize""#), "{heard:?}");
+}
