@@ -1,5 +1,5 @@
-"""A client on PyPI mcp 1.30: `py_client.py COMMAND ARGS..` starts the server, lists its tools, calls one, and prints
-all of it as canonical JSON on stdout and the milliseconds to the first answer on stderr."""
+"""A client on PyPI mcp 1.30: `py_client.py COMMAND ARGS..` starts the server, or `py_client.py URL` reaches it; it lists
+the tools, calls one, and prints all of it as canonical JSON on stdout and the milliseconds to the first answer on stderr."""
 
 import json
 import os
@@ -9,12 +9,18 @@ import time
 import anyio
 from mcp import ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
+from mcp.client.streamable_http import streamable_http_client
 
 
-async def visit(command, *args):
+def connect(command, *args):
+    if command.startswith("http"):
+        return streamable_http_client(command)
+    return stdio_client(StdioServerParameters(command=command, args=list(args), env=dict(os.environ)))
+
+
+async def visit(*words):
     start = time.monotonic()
-    parameters = StdioServerParameters(command=command, args=list(args), env=dict(os.environ))
-    async with stdio_client(parameters) as (read, write), ClientSession(read, write) as session:
+    async with connect(*words) as (read, write, *_), ClientSession(read, write) as session:
         hello = await session.initialize()
         print(f"first answer after {round(1000 * (time.monotonic() - start))} ms", file=sys.stderr)
         tools = {tool.name: tool for tool in (await session.list_tools()).tools}
