@@ -209,10 +209,12 @@ fn what_servers_send_goes_to_whom_it_is_for() {
     for (method, handling) in handled {
         assert_eq!(from_server(method, !method.starts_with("notifications/")), handling, "{method}");
     }
-    for method in ["", "tools/list", "acme/x", "notifications/x", "lumen/x"] {
+    for method in ["", "tools/list", "acme/x", "notifications/x"] {
         assert_eq!(from_server(method, true), FromServer::Refuse, "{method}");
         assert_eq!(from_server(method, false), FromServer::ToAll, "{method}");
     }
+    assert_eq!(from_server("lumen/x", true), FromServer::Refuse);
+    assert_eq!(from_server("lumen/x", false), FromServer::Drop);
 }
 
 /// A request without an id, and a notification with one.
