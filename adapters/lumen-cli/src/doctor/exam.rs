@@ -41,6 +41,8 @@ pub(super) struct Exam<S, P> {
     /// Tells what is tried next.
     pub(super) progress: P,
     pub(super) report: Report,
+    /// It was seen to stay when its input ended: that is waited for only once more.
+    pub(super) stays: bool,
 }
 
 /// Why there was no session.
@@ -256,7 +258,10 @@ impl<S: Fn() -> CommandSpec, P: Fn(&str)> Exam<S, P> {
         if visit.is_endless {
             self.report.add(Finding::EndlessLine);
         }
-        self.report.slips = visit.end()?;
+        let patience = if self.stays { Duration::ZERO } else { self.patience.min(STOP_STEP) };
+        let (has_ended, slips) = visit.end(patience)?;
+        self.stays |= !has_ended;
+        self.report.slips = slips;
         Ok(())
     }
 }

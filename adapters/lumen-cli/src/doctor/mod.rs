@@ -73,6 +73,7 @@ fn examine(doctor: &Doctor) -> Result<Report, Stop> {
             }
         },
         report: Report { program: program.unwrap_or_default(), ..Report::default() },
+        stays: false,
     };
     exam.run()?;
     Ok(exam.report)

@@ -143,12 +143,11 @@ impl Visit {
         }
     }
 
-    /// Ends a visit that has seen enough, kills what is left of the server, and gives the slips back.
-    pub(super) fn end(mut self) -> Result<Slips, Stop> {
-        if self.start.has_input() {
-            self.close(self.patience.min(STOP_STEP))?;
-        }
-        Ok(self.slips)
+    /// Ends a visit that has seen enough: what is left of the server after so long is killed. Returns whether it has
+    /// ended by itself, and the slips.
+    pub(super) fn end(mut self, patience: Duration) -> Result<(bool, Slips), Stop> {
+        let has_ended = !self.start.has_input() || self.close(patience)?;
+        Ok((has_ended, self.slips))
     }
 
     pub(super) fn start(&mut self) -> &mut Start {
