@@ -153,7 +153,7 @@ impl Mux {
             self.gather(batch, None);
         }
         if call.stage == Stage::Held {
-            self.slot_mut(call.slot).drop_held(wire);
+            self.slot_mut(call.slot).forget(wire);
         }
         Some(call)
     }

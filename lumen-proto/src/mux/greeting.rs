@@ -66,7 +66,7 @@ impl Mux {
             Phase::Gone(reason) => self.refuse_call(wire, reason, None),
             _ => {
                 let until = self.now + self.config.hold_timeout;
-                self.slot_mut(slot).greeting.push_back((wire, until));
+                self.slot_mut(slot).greeting.insert(wire, until);
             }
         }
     }

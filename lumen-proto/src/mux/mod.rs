@@ -18,6 +18,7 @@ mod reverse;
 mod share;
 mod slot;
 mod teardown;
+mod waiting;
 
 use alloc::collections::{BTreeMap, VecDeque};
 use core::time::Duration;
@@ -259,7 +260,9 @@ impl Mux {
 
     /// Returns whether nothing is kept for anybody: no request, no held message, no unfinished batch.
     pub fn is_empty(&self) -> bool {
-        self.in_flight() == 0 && self.batches.is_empty() && self.slots.iter().all(|slot| slot.held.is_empty())
+        self.in_flight() == 0
+            && self.batches.is_empty()
+            && self.slots.iter().all(|slot| slot.held.is_empty() && slot.greeting.is_empty())
     }
 
     fn advance(&mut self, now: Instant) {

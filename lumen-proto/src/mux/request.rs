@@ -3,7 +3,8 @@
 use bytes::Bytes;
 
 use super::call::{Call, Owner, Stage, What};
-use super::slot::{Held, Phase};
+use super::slot::Phase;
+use super::waiting::Held;
 use super::{ID, Mux, SlotId};
 use crate::idmap::WireId;
 use crate::jsonrpc::{IdKey, Kind};
@@ -187,7 +188,7 @@ impl Mux {
     pub(super) fn hold(&mut self, slot: SlotId, wire: Option<WireId>, packet: Packet) {
         let until = self.now + self.config.hold_timeout;
         let place = self.slot_mut(slot);
-        let is_full = place.held_bytes + packet.len() > limits::MAX_HELD && !place.held.is_empty();
+        let is_full = place.held.bytes() + packet.len() > limits::MAX_HELD && !place.held.is_empty();
         let refused = match place.phase {
             Phase::Gone(reason) => Some(reason),
             _ if is_full => Some(self.down(slot)),
@@ -196,7 +197,7 @@ impl Mux {
         match (refused, wire) {
             (Some(reason), Some(wire)) => self.refuse_call(wire, reason, None),
             (Some(_), None) => {}
-            (None, _) => self.slot_mut(slot).push_held(Held { wire, packet, until }),
+            (None, _) => self.slot_mut(slot).held.push(Held { wire, packet, until }),
         }
     }
 

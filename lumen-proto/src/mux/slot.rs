@@ -1,14 +1,14 @@
 //! What is known of one server, across its restarts.
 
-use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
 
 use bytes::Bytes;
 
+use super::waiting::Waiting;
 use crate::idmap::WireId;
 use crate::jsonrpc::Message;
 use crate::mcp::{Era, Level, Revision};
-use crate::message::Packet;
 use crate::{Instant, Port, Reason};
 
 /// The place of one server. There are two, because one process serves one era.
@@ -52,22 +52,6 @@ pub(super) enum Phase {
     Gone(Reason),
 }
 
-/// A message that waits until the server is ready.
-#[derive(Debug)]
-pub(super) struct Held {
-    /// The request; a notification has none.
-    pub wire: Option<WireId>,
-    pub packet: Packet,
-    pub until: Instant,
-}
-
-impl Held {
-    /// Returns the bytes it takes, those around the message included: there may be many small ones.
-    fn cost(&self) -> usize {
-        self.packet.len() + size_of::<Self>()
-    }
-}
-
 /// What the server said when it was greeted.
 #[derive(Debug)]
 pub(super) struct Hello {
@@ -97,10 +81,9 @@ pub(super) struct Slot {
     /// It has answered something since it was started.
     pub has_answered: bool,
     pub hello: Option<Hello>,
-    /// Clients that wait for the handshake, in the order in which they came.
-    pub greeting: VecDeque<(WireId, Instant)>,
-    pub held: VecDeque<Held>,
-    pub held_bytes: usize,
+    /// Clients' handshakes that wait for ours, in the order in which they came, and until when.
+    pub greeting: BTreeMap<WireId, Instant>,
+    pub held: Waiting,
     /// The level that it was told.
     pub level: Option<Level>,
     /// Our request for that, while it is not answered.
@@ -117,9 +100,8 @@ impl Default for Slot {
             starts: 0,
             has_answered: false,
             hello: None,
-            greeting: VecDeque::new(),
-            held: VecDeque::new(),
-            held_bytes: 0,
+            greeting: BTreeMap::new(),
+            held: Waiting::default(),
             level: None,
             level_asking: None,
             subscriptions: BTreeMap::new(),
@@ -133,32 +115,17 @@ impl Slot {
         self.phase == Phase::Ready
     }
 
-    pub(super) fn push_held(&mut self, held: Held) {
-        self.held_bytes += held.cost();
-        self.held.push_back(held);
-    }
-
-    pub(super) fn pop_held(&mut self) -> Option<Held> {
-        let held = self.held.pop_front()?;
-        self.held_bytes -= held.cost();
-        Some(held)
-    }
-
-    /// Forgets a held request.
-    pub(super) fn drop_held(&mut self, wire: WireId) {
-        let bytes = &mut self.held_bytes;
-        self.held.retain(|held| {
-            let stays = held.wire != Some(wire);
-            *bytes -= if stays { 0 } else { held.cost() };
-            stays
-        });
+    /// Forgets a request that waits.
+    pub(super) fn forget(&mut self, wire: WireId) {
+        self.held.forget(wire);
+        self.greeting.remove(&wire);
     }
 
     /// Returns when the first of those that wait for a server that is down is given up.
     pub(super) fn next_expiry(&self) -> Option<Instant> {
         let Phase::Down { .. } = self.phase else { return None };
-        let held = self.held.front().map(|held| held.until);
-        let greeting = self.greeting.front().map(|(_, until)| *until);
+        let held = self.held.next_due();
+        let greeting = self.greeting.first_key_value().map(|(_, until)| *until);
         [held, greeting].into_iter().flatten().min()
     }
 }

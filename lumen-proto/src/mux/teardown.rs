@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use super::call::{Stage, What};
 use super::request::edits_up;
-use super::slot::{Held, Phase};
+use super::slot::Phase;
 use super::{Mux, Out, SlotId};
 use crate::idmap::WireId;
 use crate::mcp::Era;
@@ -60,7 +60,7 @@ impl Mux {
         for wire in calls.copied().collect::<Vec<_>>() {
             let Some(call) = self.calls.take(wire) else { continue };
             if call.stage == Stage::Held {
-                self.slot_mut(call.slot).drop_held(wire);
+                self.slot_mut(call.slot).forget(wire);
             } else {
                 self.cancel_at_child(call.slot, wire, "the client is gone");
             }
@@ -199,15 +199,16 @@ impl Mux {
             return;
         }
         let (now, reason) = (self.now, self.down(slot));
-        while self.slot(slot).held.front().is_some_and(|held| held.until <= now) {
-            if let Some(Held { wire: Some(wire), .. }) = self.slot_mut(slot).pop_held() {
+        while let Some(held) = self.slot_mut(slot).held.pop_due(now) {
+            if let Some(wire) = held.wire {
                 self.refuse_call(wire, reason, None);
             }
         }
-        while self.slot(slot).greeting.front().is_some_and(|(_, until)| *until <= now) {
-            if let Some((wire, _)) = self.slot_mut(slot).greeting.pop_front() {
-                self.refuse_call(wire, reason, None);
-            }
+        while let Some((&wire, _)) =
+            self.slot(slot).greeting.first_key_value().filter(|(_, until)| **until <= now)
+        {
+            self.slot_mut(slot).greeting.remove(&wire);
+            self.refuse_call(wire, reason, None);
         }
     }
 
@@ -217,12 +218,12 @@ impl Mux {
     }
 
     fn refuse_waiting(&mut self, slot: SlotId, reason: Reason, detail: Option<&str>) {
-        while let Some(held) = self.slot_mut(slot).pop_held() {
+        while let Some(held) = self.slot_mut(slot).held.pop() {
             if let Some(wire) = held.wire {
                 self.refuse_call(wire, reason, detail);
             }
         }
-        while let Some((wire, _)) = self.slot_mut(slot).greeting.pop_front() {
+        while let Some((wire, _)) = self.slot_mut(slot).greeting.pop_first() {
             self.refuse_call(wire, reason, detail);
         }
     }
@@ -237,7 +238,7 @@ impl Mux {
                 continue;
             }
             let reason = if call.stage == Stage::Held { self.down(slot) } else { Reason::ServerGone };
-            self.slot_mut(slot).drop_held(wire);
+            self.slot_mut(slot).forget(wire);
             self.refuse_call(wire, reason, detail);
         }
     }
@@ -262,7 +263,7 @@ impl Mux {
     /// Sends what was held, in the order in which it came.
     fn release(&mut self, slot: SlotId) {
         while self.slot(slot).is_ready() {
-            let Some(held) = self.slot_mut(slot).pop_held() else { break };
+            let Some(held) = self.slot_mut(slot).held.pop() else { break };
             match held.wire {
                 Some(wire) => self.dispatch(wire, held.packet),
                 None => self.tell_child(slot, held.packet, crate::message::Edits::none()),
