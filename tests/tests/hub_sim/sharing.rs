@@ -1,5 +1,7 @@
 //! What makes a server that serves one client serve many: the handshake, cancelling, progress, and what it asks.
 
+use lumen_proto::Exit;
+use lumen_proto::mux::SlotId;
 use lumen_tests::sim::scripted::Nature;
 use serde_json::{Value, json};
 
@@ -178,6 +180,26 @@ fn a_client_that_goes_during_the_handshake_is_not_missed() {
 }
 
 #[test]
+fn nobody_is_waited_for_who_has_gone() {
+    let mut bench = bench(Nature { ignores: true, ..Nature::default() });
+    for n in 0..5 {
+        let a = bench.client();
+        bench.say(&a, &initialize("1", "{}", "2025-11-25"));
+        if n % 2 == 0 {
+            bench.cut(&a);
+        } else {
+            bench.tell(a.port, |out| out.close());
+            bench.run(31_000);
+            a.error("1", -32603);
+        }
+        assert!(!bench.hub().mux().is_needed(SlotId::First), "{n}");
+    }
+    bench.tell(server(0), |out| out.die(Exit::Code(1)));
+    bench.run(100_000);
+    assert_eq!(bench.starts().len(), 1);
+}
+
+#[test]
 fn a_second_handshake_of_one_client_is_answered_like_the_first() {
     let mut bench = bench(Nature::default());
     let a = bench.legacy();
@@ -346,6 +368,25 @@ fn a_server_takes_back_what_it_asked_by_its_own_id() {
         bench.cut(&a);
         bench.assert_clean();
     }
+}
+
+#[test]
+fn progress_of_a_client_is_about_what_it_was_asked() {
+    let mut bench = bench(Nature::default());
+    let (a, b) = (bench.legacy(), bench.legacy());
+    bench.say(&a, &call("1", "wait"));
+    bench.server_says(
+        server(0),
+        &request("1", "sampling/createMessage", r#"{"_meta":{"progressToken":"s"}}"#),
+    );
+    assert_eq!(a.with_method("sampling/createMessage")[0]["params"]["_meta"]["progressToken"], "s");
+    bench.say(&a, &progress("\"s\"", 1));
+    bench.say(&b, &progress("\"s\"", 2));
+    let told = bench.life(0).with_method("notifications/progress");
+    assert_eq!(told.len(), 1);
+    assert_eq!(told[0]["params"], json!({"progressToken": "s", "progress": 1}));
+    bench.cut(&a);
+    bench.assert_clean();
 }
 
 #[test]
