@@ -134,7 +134,8 @@ impl Finding {
             Self::MindsOffer => "use --negotiate off with lumen connect; servers must ignore extensions",
             Self::LumenBroken => "use --negotiate off with lumen connect, and update the server's LUMEN",
             Self::OwedAtEof(..) => {
-                "answer what was read before you end; some clients close the input right after the last request"
+                "answer what was read before you end; lumen connect ends a server's input only when nothing is owed, other \
+                 clients close it right after the last request"
             }
             Self::StaysAfterEof => {
                 "end when stdin ends; clients wait a few seconds for that and then kill it"
