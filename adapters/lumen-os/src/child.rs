@@ -69,14 +69,17 @@ pub fn spawn(spec: &CommandSpec) -> Result<Child, SpawnError> {
     let spawned = command.spawn();
     // With it goes the guard's end of the line, so that the line ends when the guard does.
     drop(command);
-    let mut child = match (spawned, &spec.guard) {
-        (Ok(child), _) => child,
-        (Err(error), Some(guard)) if error.kind() == io::ErrorKind::NotFound => {
-            let source = io::Error::other(format!("its guard {:?} was not found", guard.program));
-            return Err(explain(spec, source));
+    let mut child = spawned.map_err(|source| match (explain(spec, source), &spec.guard) {
+        (
+            SpawnError::ProgramNotFound { program, source }
+            | SpawnError::InterpreterNotFound { program, source },
+            Some(guard),
+        ) => {
+            let source = io::Error::other(format!("its guard {:?}: {source}", guard.program));
+            SpawnError::Refused { program, source }
         }
-        (Err(error), _) => return Err(explain(spec, error)),
-    };
+        (error, _) => error,
+    })?;
     let pid = Pid::from_child(&child);
     let pidfd = match pidfd_open(pid, PidfdFlags::empty()) {
         Ok(pidfd) => pidfd,
@@ -87,11 +90,12 @@ pub fn spawn(spec: &CommandSpec) -> Result<Child, SpawnError> {
             return Err(refused(errno));
         }
     };
-    let mut process = Process { pid, pidfd, line: None, ended: None };
+    let mut process = Process { leader: pid, pidfd, line: None, id: child.id(), ended: None };
     let stdin = match guarded {
         None => child.stdin.take().map(OwnedFd::from),
         Some((line, (read, write))) => {
-            process.line.insert(line).start(read.as_fd()).map_err(|source| explain(spec, source))?;
+            let started = process.line.insert(line).start(read.as_fd());
+            process.id = started.map_err(|source| explain(spec, source))?.unsigned_abs();
             Some(write)
         }
     };
@@ -116,10 +120,13 @@ pub fn spawn(spec: &CommandSpec) -> Result<Child, SpawnError> {
 /// reached; and if this process is killed, nothing is: its children then only see the end of their input.
 #[derive(Debug)]
 pub struct Process {
-    /// The guard's, if there is one.
-    pid: Pid,
+    /// This process's child, which leads the group: the command, or the guard if there is one.
+    leader: Pid,
+    /// The leader's.
     pidfd: OwnedFd,
     line: Option<Line>,
+    /// The command's.
+    id: u32,
     ended: Option<Exit>,
 }
 
@@ -186,14 +193,14 @@ impl Process {
         }
     }
 
-    /// Returns the process id, which is the group's id too; with a guard, the guard's.
+    /// Returns the command's process id. It is the group's id too, unless there is a guard, which leads the group then.
     pub fn id(&self) -> u32 {
-        self.pid.as_raw_nonzero().get().unsigned_abs()
+        self.id
     }
 
     fn signal_group(&self, signal: rustix::process::Signal) {
         // ESRCH: all have ended. EPERM: only processes with other rights are left; there is nothing to be done.
-        let _ = kill_process_group(self.pid, signal);
+        let _ = kill_process_group(self.leader, signal);
     }
 }
 

@@ -69,11 +69,12 @@ impl Line {
         Ok((Self(own), other))
     }
 
-    /// Gives the guard the command's standard input, and waits until it has started the command.
+    /// Gives the guard the command's standard input, waits until it has started the command, and returns the command's
+    /// process id.
     ///
     /// # Errors
     /// What the system said to the guard when it started the command, or in words what is wrong with the guard.
-    pub(crate) fn start(&self, stdin: BorrowedFd<'_>) -> io::Result<()> {
+    pub(crate) fn start(&self, stdin: BorrowedFd<'_>) -> io::Result<i32> {
         let fds = [stdin];
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
         let mut control = SendAncillaryBuffer::new(&mut space);
@@ -87,7 +88,7 @@ impl Line {
             return Err(io::Error::new(io::ErrorKind::TimedOut, "its guard does not start"));
         }
         match self.heard(RecvFlags::empty()) {
-            Heard::Word(Word::Started) => Ok(()),
+            Heard::Word(Word::Started(pid)) => Ok(pid),
             Heard::Word(Word::NotStarted(errno)) => Err(io::Error::from_raw_os_error(errno)),
             _ => Err(io::Error::other("its guard has ended")),
         }

@@ -65,8 +65,9 @@ pub fn run(command: impl IntoIterator<Item = OsString>) -> io::Result<()> {
     };
     dup2_stdout(&nowhere)?;
     dup2_stderr(&nowhere)?;
-    let mut tree = Tree { line, signals, command: Some(Pid::from_child(&child)) };
-    tell(line, Word::Started);
+    let pid = Pid::from_child(&child);
+    let mut tree = Tree { line, signals, command: Some(pid) };
+    tell(line, Word::Started(pid.as_raw_nonzero().get()));
     let is_gentle = tree.wait_for_order()?;
     tree.end(is_gentle)
 }
