@@ -129,9 +129,11 @@ impl Reason {
             | Self::TooLongToSkip { .. }
             | Self::Busy => Fault::Limit,
             Self::NoAnswer => Fault::Timeout,
-            Self::Unsupported(_) | Self::NotStarted | Self::Down { .. } | Self::ShuttingDown | Self::NoOwner => {
-                Fault::Local
-            }
+            Self::Unsupported(_)
+            | Self::NotStarted
+            | Self::Down { .. }
+            | Self::ShuttingDown
+            | Self::NoOwner => Fault::Local,
         }
     }
 
