@@ -2,11 +2,10 @@
 
 use lumen_os::{CommandSpec, Verdicts};
 use lumen_proto::Port;
-use lumen_proto::endpoint::{Event, Why};
+use lumen_proto::endpoint::Why;
 use lumen_proto::negotiate::Mode;
 use tracing::{debug, info};
 
-use crate::args::Negotiate;
 use crate::report::how;
 
 /// Looks verdicts up and keeps them, as far as there is a place for them: none is no error.
@@ -14,7 +13,7 @@ use crate::report::how;
 pub(crate) struct Memory {
     verdicts: Option<Verdicts>,
     command: CommandSpec,
-    /// The port of the start without a probe, after one was written down.
+    /// The port of the start without a probe, after one was written down and until it was of use.
     restarted: Option<Port>,
 }
 
@@ -28,8 +27,7 @@ impl Memory {
     }
 
     /// Returns how the server is asked: it is not probed if the choice is ours and it is known to mind.
-    pub(crate) fn mode(&self, negotiate: Negotiate) -> Mode {
-        let mode = Mode::from(negotiate);
+    pub(crate) fn mode(&self, mode: Mode) -> Mode {
         let Some(verdicts) = self.verdicts.as_ref().filter(|_| mode == Mode::Auto) else { return mode };
         match verdicts.find(&self.command) {
             Ok(Some(path)) => {
@@ -44,30 +42,38 @@ impl Memory {
         }
     }
 
-    /// Takes an event. `is_heard`: the server behind this port has said something.
-    pub(crate) fn on_event(&mut self, event: &Event, is_heard: impl FnOnce(Port) -> bool) {
+    /// Takes that the server is started again behind this port, without a probe.
+    pub(crate) fn on_restarting(&mut self, port: Port, why: Why) {
         let Some(verdicts) = &self.verdicts else { return };
-        match event {
-            Event::Restarting { port, why } => {
-                let why = match why {
-                    Why::Ended(ended) => format!("it ended after the probe ({})", how(*ended)),
-                    Why::NoAnswer => "it answered nothing after the probe".to_owned(),
-                };
-                match verdicts.record(&self.command, &why) {
-                    Ok(path) => {
-                        info!("the next start will not probe: {}", path.display());
-                        self.restarted = Some(*port);
-                    }
-                    Err(error) => debug!("the next start will not know of this: {error}"),
-                }
+        let why = match why {
+            Why::Ended(ended) => format!("it ended after the probe ({})", how(ended)),
+            Why::NoAnswer => "it answered nothing after the probe".to_owned(),
+        };
+        match verdicts.record(&self.command, &why) {
+            Ok(path) => {
+                info!("the next start will not probe: {}", path.display());
+                self.restarted = Some(port);
             }
-            // Without a probe it said nothing either: that was not the reason.
-            Event::Finished(_) if self.restarted.is_some_and(|port| !is_heard(port)) => {
-                if let Err(error) = verdicts.forget(&self.command) {
-                    debug!("what was written down of this server stays: {error}");
-                }
-            }
-            _ => {}
+            Err(error) => debug!("the next start will not know of this: {error}"),
         }
+    }
+
+    /// Takes that the server was of use behind this port: without a probe it is sound.
+    pub(crate) fn on_ready(&mut self, port: Port) {
+        self.restarted = self.restarted.filter(|restarted| *restarted != port);
+    }
+
+    /// Takes that the server has ended. If it never was of use without a probe, the probe was not the reason.
+    pub(crate) fn on_ended(&mut self) {
+        if let (Some(verdicts), Some(_)) = (&self.verdicts, self.restarted.take())
+            && let Err(error) = verdicts.forget(&self.command)
+        {
+            debug!("what was written down of this server stays: {error}");
+        }
+    }
+
+    /// Returns the port of the start without a probe, until it is known whether that was of use.
+    pub(crate) const fn restarted(&self) -> Option<Port> {
+        self.restarted
     }
 }

@@ -5,6 +5,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 
 use lumen_os::{CommandSpec, Stderr, Target};
+use lumen_proto::Port;
 use lumen_proto::endpoint::{Event, Outcome, Relay, ServerConfig};
 use lumen_proto::negotiate::Mode;
 use lumen_proto::supervisor::Behind;
@@ -23,7 +24,8 @@ pub(crate) fn connect(connect: Connect) -> Exit {
         Some(_) => (Behind::Socket, None),
         None => (Behind::Process, Some(Memory::new(spec(&connect.server)))),
     };
-    let mode = memory.as_ref().map_or(connect.negotiate.into(), |memory| memory.mode(connect.negotiate));
+    let mode = connect.negotiate.into();
+    let mode = memory.as_ref().map_or(mode, |memory| memory.mode(mode));
     let config = ServerConfig::new(behind, mode)
         .with_probe_timeout(connect.probe_timeout())
         .with_start_timeout(connect.server.start_timeout());
@@ -69,7 +71,7 @@ fn try_run(relay: Relay, target: Target, words: String, mut memory: Option<Memor
                 report.not_started(why);
             }
             if let Some(memory) = &mut memory {
-                memory.on_event(&event, |port| relay.counters(port).bytes_read > 0);
+                remember(memory, &event, |port| relay.counters(port).bytes_read > 0);
             }
             exit = report.event(&event).or(exit);
         }
@@ -81,6 +83,20 @@ fn try_run(relay: Relay, target: Target, words: String, mut memory: Option<Memor
             Ok(Exit::Failed)
         }
         _ => Ok(exit.unwrap_or(Exit::Failed)),
+    }
+}
+
+/// Takes what a session shows of its server's dislike of probes.
+fn remember(memory: &mut Memory, event: &Event, is_heard: impl FnOnce(Port) -> bool) {
+    match event {
+        Event::Restarting { port, why } => memory.on_restarting(*port, *why),
+        Event::Finished(_) => {
+            if let Some(port) = memory.restarted().filter(|port| is_heard(*port)) {
+                memory.on_ready(port);
+            }
+            memory.on_ended();
+        }
+        _ => {}
     }
 }
 

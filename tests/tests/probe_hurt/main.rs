@@ -6,13 +6,17 @@
 mod support;
 
 use std::fs;
+use std::io::Write as _;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 
 use lumen_proto::jsonrpc::Message;
 use lumen_proto::negotiate::hello::OPENING_PROBE;
 use lumen_proto::negotiate::offer;
-use lumen_tests::procs::{lumen, sibling};
-use support::{Finished, INITIALIZE, INITIALIZED, Session, child_server, ping, pong, temp};
+use lumen_tests::procs::{Mark, lumen, read_until, sibling};
+use rustix::process::{Pid, Signal, kill_process};
+use support::{Finished, INITIALIZE, INITIALIZED, LIMIT, Session, child_server, parsed, ping, pong, temp};
 
 /// A server, and what it received so far, start by start.
 struct Rig {
@@ -241,4 +245,40 @@ fn without_a_place_to_keep_it_everything_works_but_learning() {
     }
     let finished = rig.session(&["-vv"]);
     assert_eq!(finished.stderr.matches("the next start will not know").count(), 1, "{}", finished.stderr);
+}
+
+/// A shared server is remembered as well, whatever the mux runs on, and by the same file.
+#[test]
+fn a_shared_server_is_not_probed_again_either() {
+    for runtime in ["std", "tokio"] {
+        let rig = Rig::new(&[], &["--exit-on-probe"]);
+        for is_known in [false, true] {
+            let mark = Mark::new();
+            let socket = temp("socket");
+            let mut command = std::process::Command::new(lumen());
+            command
+                .args(["mux", "--negotiate", "auto", "--runtime", runtime, "--socket"])
+                .arg(&socket)
+                .arg("--");
+            command.args(child_server(&["--record", rig.record.to_str().unwrap()])).args(&rig.server);
+            mark.put_on(command.env("XDG_CACHE_HOME", &rig.cache).stderr(Stdio::piped()));
+            let mut mux = command.spawn().unwrap();
+            let mut stderr = mux.stderr.take().unwrap();
+            let is_ready = |said: &[u8]| said.windows(14).any(|window| window == b"ready, serving");
+            assert!(read_until(&mut stderr, LIMIT, is_ready).1);
+            let mut client = UnixStream::connect(&socket).unwrap();
+            client.write_all(format!("{INITIALIZE}\n").as_bytes()).unwrap();
+            let (answer, is_whole) = read_until(&mut client, LIMIT, |bytes| bytes.ends_with(b"\n"));
+            assert!(is_whole);
+            assert_eq!(parsed(&answer)["result"]["protocolVersion"], "2025-06-18");
+            drop(client);
+            kill_process(Pid::from_child(&mux), Signal::TERM).unwrap();
+            assert_eq!(mux.wait().unwrap().code(), Some(0), "{runtime}");
+            assert_eq!(mark.wait_gone(LIMIT), [0; 0]);
+            let starts = rig.received();
+            assert_eq!(starts.len(), if is_known { 1 } else { 2 }, "{runtime}");
+            assert_eq!(starts[0][0] == OPENING_PROBE, !is_known, "{runtime}");
+            assert_eq!(rig.verdicts().len(), 1);
+        }
+    }
 }

@@ -7,7 +7,7 @@ mod status;
 use std::io;
 
 use lumen_proto::OpenErrorKind;
-use lumen_proto::endpoint::HubEvent;
+use lumen_proto::endpoint::{Event, HubConfig, HubEvent};
 use lumen_proto::supervisor::Ended;
 use lumen_std::MuxEvent;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -17,6 +17,7 @@ use tokio::net::UnixStream;
 use self::args::{Mux, Runtime};
 use self::report::Report;
 use crate::exit::Exit;
+use crate::memory::Memory;
 use crate::relay::{signals, spec, words};
 use crate::report::say;
 
@@ -35,13 +36,13 @@ pub(crate) fn run(mux: Mux) -> Exit {
 }
 
 fn on_std(mux: &Mux) -> io::Result<Exit> {
-    let listening =
-        lumen_std::Mux::bind(&mux.socket, spec(&mux.server), mux.config(), mux.allow.iter().copied());
+    let (memory, config) = asked(mux);
+    let listening = lumen_std::Mux::bind(&mux.socket, spec(&mux.server), config, mux.allow.iter().copied());
     let mut serving = match listening {
         Ok(serving) => serving,
         Err(error) => return Ok(refused(&error)),
     };
-    let mut session = Session::new(mux);
+    let mut session = Session::new(mux, memory);
     serving.watch(signals()?);
     if !mux.lazy {
         serving.start();
@@ -61,13 +62,14 @@ fn on_std(mux: &Mux) -> io::Result<Exit> {
 fn on_tokio(mux: &Mux) -> io::Result<Exit> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
     runtime.block_on(async {
+        let (memory, config) = asked(mux);
         let listening =
-            lumen_tokio::Mux::bind(&mux.socket, spec(&mux.server), mux.config(), mux.allow.iter().copied());
+            lumen_tokio::Mux::bind(&mux.socket, spec(&mux.server), config, mux.allow.iter().copied());
         let mut serving = match listening {
             Ok(serving) => serving,
             Err(error) => return Ok(refused(&error)),
         };
-        let mut session = Session::new(mux);
+        let mut session = Session::new(mux, memory);
         let signals = UnixStream::from_std(signals()?.into())?;
         if !mux.lazy {
             serving.start();
@@ -91,17 +93,26 @@ fn on_tokio(mux: &Mux) -> io::Result<Exit> {
     })
 }
 
+/// Returns what is known of the server, and the set-up by that.
+fn asked(mux: &Mux) -> (Memory, HubConfig) {
+    let memory = Memory::new(spec(&mux.server));
+    let mut config = mux.config();
+    config.server.mode = memory.mode(config.server.mode);
+    (memory, config)
+}
+
 /// What happens to a mux, whatever it runs on.
 struct Session {
     report: Report,
+    memory: Memory,
     /// A server has once been in order: from then on a failed start is one of many.
     was_ready: bool,
 }
 
 impl Session {
-    fn new(mux: &Mux) -> Self {
+    fn new(mux: &Mux, memory: Memory) -> Self {
         say(&format!("ready, serving {} for {}", mux.socket.display(), words(&mux.server)));
-        Self { report: Report::new(words(&mux.server)), was_ready: false }
+        Self { report: Report::new(words(&mux.server)), memory, was_ready: false }
     }
 
     /// Takes what happened; returns how to end, when it is time.
@@ -111,7 +122,15 @@ impl Session {
             return None;
         };
         match hub {
-            HubEvent::Ready(_) => self.was_ready = true,
+            HubEvent::Stream(Event::Restarting { port, why }) => self.memory.on_restarting(*port, *why),
+            HubEvent::Ended { port, .. } if self.memory.restarted() == Some(*port) => self.memory.on_ended(),
+            _ => {}
+        }
+        match hub {
+            HubEvent::Ready(port) => {
+                self.memory.on_ready(*port);
+                self.was_ready = true;
+            }
             HubEvent::Ended { ended: Ended::Failed(error), .. }
                 if !self.was_ready
                     && matches!(error.kind, OpenErrorKind::NotFound | OpenErrorKind::PermissionDenied) =>
