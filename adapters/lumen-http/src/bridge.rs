@@ -1,6 +1,7 @@
 //! The loop: the agent's port and the exchanges, owned by one task.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::panic::resume_unwind;
 use std::sync::Arc;
 
 use bytes::BytesMut;
@@ -9,7 +10,7 @@ use lumen_proto::endpoint::{self, BridgeEvent};
 use lumen_proto::http::{self, ExchangeId, Request};
 use lumen_proto::{Action, Input, Instant, Machine, Port, Transmit};
 use lumen_tokio::{Driver, Stream};
-use tokio::task::{AbortHandle, JoinSet};
+use tokio::task::{AbortHandle, JoinError, JoinSet};
 
 use crate::Client;
 use crate::exchange::{Exchange, Step};
@@ -59,17 +60,11 @@ impl Bridge {
                     None if !has_steps => return None,
                     // Only the exchanges can bring news.
                     None => {
-                        if let Some(Ok(step)) = self.steps.join_next().await {
-                            self.on_step(step);
-                        }
+                        let step = self.steps.join_next().await;
+                        self.on_joined(step);
                     }
                 },
-                // An error is an exchange that was dropped.
-                step = self.steps.join_next(), if has_steps => {
-                    if let Some(Ok(step)) = step {
-                        self.on_step(step);
-                    }
-                }
+                step = self.steps.join_next(), if has_steps => self.on_joined(step),
             }
         }
     }
@@ -110,6 +105,16 @@ impl Bridge {
     fn go_on(&mut self, id: ExchangeId) {
         if let Some(exchange) = self.paused.remove(&id) {
             self.wait(id, exchange);
+        }
+    }
+
+    fn on_joined(&mut self, joined: Option<Result<(ExchangeId, Exchange, Step), JoinError>>) {
+        match joined {
+            Some(Ok(step)) => self.on_step(step),
+            // Nobody would ever answer for it.
+            Some(Err(error)) if error.is_panic() => resume_unwind(error.into_panic()),
+            // An exchange that was aborted.
+            Some(Err(_)) | None => {}
         }
     }
 
