@@ -9,7 +9,7 @@ use std::fs::File;
 use std::io::Read as _;
 use std::process::Command;
 
-use lumen_tests::procs::{lumen, sibling};
+use lumen_tests::procs::{Mark, lumen, sibling};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -144,31 +144,19 @@ fn a_server_with_lumen_is_asked_by_probe_and_by_offer() {
 #[test]
 fn a_process_that_left_the_group_is_found() {
     let script = format!("setsid sleep 1000 & exec {}", sibling("child_server").display());
-    let output = doctor(&["--json"], ["sh", "-c", &script]).output().unwrap();
-    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(codes(&report), ["leftover_processes"], "{report}");
-    let ids = report["findings"][0]["processes"].as_array().unwrap();
-    assert_eq!(ids.len(), 1, "{report}");
-    // Those of the other starts are nobody's either.
-    for pid in of_this_test() {
-        let pid = Pid::from_raw(pid).unwrap();
+    let mark = Mark::new();
+    let output = mark.put_on(&mut doctor(&["--json"], ["sh", "-c", &script])).output().unwrap();
+    // One of each start.
+    let left = mark.processes();
+    for pid in &left {
+        let pid = Pid::from_raw(i32::try_from(*pid).unwrap()).unwrap();
         kill_process(pid, Signal::KILL).unwrap();
     }
-}
-
-/// The sleepers of a doctor that has no mark of ours.
-fn of_this_test() -> Vec<i32> {
-    let ids = std::fs::read_dir("/proc")
-        .unwrap()
-        .filter_map(|entry| entry.unwrap().file_name().to_str()?.parse().ok());
-    let sleeps = |id: &i32| {
-        std::fs::read(format!("/proc/{id}/cmdline")).is_ok_and(|line| line == b"sleep\x001000\x00")
-    };
-    let is_marked = |id: &i32| {
-        std::fs::read(format!("/proc/{id}/environ"))
-            .is_ok_and(|environ| environ.windows(19).any(|window| window == b"LUMEN_DOCTOR_START="))
-    };
-    ids.filter(sleeps).filter(is_marked).collect()
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(codes(&report), ["leftover_processes"], "{report}");
+    let [id] = report["findings"][0]["processes"].as_array().unwrap().as_slice() else { panic!("{report}") };
+    assert!(left.contains(&u32::try_from(id.as_u64().unwrap()).unwrap()), "{report}: {left:?}");
+    assert_eq!(left.len(), 5);
 }
 
 #[test]
