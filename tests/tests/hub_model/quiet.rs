@@ -5,7 +5,7 @@ use std::time::Duration;
 use lumen_proto::Machine;
 use lumen_proto::endpoint::Hub;
 
-use super::model::Withdrawn;
+use super::model::{Asked, Withdrawn};
 use super::world::World;
 
 impl World {
@@ -26,6 +26,15 @@ impl World {
         let listens = self.listens();
         let mux = self.hub.inner().mux();
         assert_eq!(mux.in_flight(), listens, "in flight, and only {listens} subscriptions are open");
+        for job in self.model.children.iter().filter(|child| child.is_open()).flat_map(|child| &child.jobs) {
+            let tag = job.tag.expect("a client's");
+            let client = &self.model.clients[self.model.tags[&tag].client];
+            let wanted = |asked: &Asked| asked.tag == tag && asked.withdrawn == Withdrawn::No;
+            assert!(
+                !client.gone && client.asked.iter().any(wanted),
+                "nobody listens to {job:?}, and it goes on"
+            );
+        }
         assert_eq!(self.hub.inner().queued(), 0, "something waits for clients that read");
         self.calm = false;
     }

@@ -101,7 +101,10 @@ impl World {
             r#"{{"jsonrpc":"2.0","method":"notifications/progress","params":{{"progressToken":{token},"progress":{mark},"mark":{mark},"t":{tag}}}}}"#
         );
         let owner = self.model.tags.get(&tag).map(|tagged| tagged.client);
+        // One that was told to end may not have noticed yet.
+        let is_heard = self.model.children[at].is_prompt();
         if let Some(owner) = owner.map(|owner| &self.model.clients[owner])
+            && is_heard
             && !finished
             && !job.cancelled
             && owner
@@ -127,7 +130,7 @@ impl World {
         let text = match kind {
             0 => {
                 let method = *self.rng.pick(&["notifications/tools/list_changed", "odd/notice"]);
-                if is_greeted {
+                if is_greeted && child.is_prompt() {
                     let greeted = self.model.clients.iter().filter(|client| client.greeted && !client.gone);
                     let greeted: Vec<_> = greeted.map(|client| (client.number, mark)).collect();
                     self.model.awaited.extend(greeted);

@@ -154,6 +154,15 @@ impl World {
         self.note(format!("event {event:?}"));
         match event {
             HubEvent::Stream(Event::Finished(_)) => self.ended = true,
+            // What the one before said while it was being ended for its silence was not heard.
+            HubEvent::Stream(Event::Restarting { port, .. }) => {
+                let before = self
+                    .model
+                    .children
+                    .iter_mut()
+                    .rfind(|child| child.port != *port && child.port.index() == port.index());
+                before.expect("a server").answered_any = false;
+            }
             HubEvent::Parted { port, why } => {
                 let client = self.model.clients.iter().find(|client| client.port == *port);
                 let client = client.expect("a client");
