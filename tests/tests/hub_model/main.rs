@@ -1,5 +1,6 @@
 //! The hub against a model of it that shares no code with it, over random steps with every fault.
 
+mod bytes;
 mod faults;
 mod model;
 mod ops;
