@@ -63,13 +63,17 @@ pub fn run(command: impl IntoIterator<Item = OsString>) -> io::Result<()> {
             return Ok(());
         }
     };
-    dup2_stdout(&nowhere)?;
-    dup2_stderr(&nowhere)?;
     let pid = Pid::from_child(&child);
     let mut tree = Tree { line, signals, command: Some(pid) };
-    tell(line, Word::Started(pid.as_raw_nonzero().get()));
-    let is_gentle = tree.wait_for_order()?;
-    tree.end(is_gentle)
+    // From here on nothing is an excuse to leave the tree alone.
+    let closed = dup2_stdout(&nowhere).and_then(|()| dup2_stderr(&nowhere));
+    let order = closed.and_then(|()| {
+        tell(line, Word::Started(pid.as_raw_nonzero().get()));
+        tree.wait_for_order()
+    });
+    tree.end(order == Ok(Order::Abandoned));
+    order?;
+    Ok(())
 }
 
 /// Receives the command's standard input; `None` if who wanted to send it is gone.
@@ -95,6 +99,15 @@ fn tell(line: BorrowedFd<'_>, word: Word) {
     let _ = send(line, &word.encode(), SendFlags::NOSIGNAL);
 }
 
+/// Why the tree is to be ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Order {
+    /// It shall be killed.
+    Kill,
+    /// Nobody is there any more to say so.
+    Abandoned,
+}
+
 /// The command and all its descendants.
 struct Tree<'a> {
     line: BorrowedFd<'a>,
@@ -105,8 +118,8 @@ struct Tree<'a> {
 }
 
 impl Tree<'_> {
-    /// Lives with the tree until it is to be ended; gently if that is because nobody is there any more to say so.
-    fn wait_for_order(&mut self) -> io::Result<bool> {
+    /// Lives with the tree until it is to be ended.
+    fn wait_for_order(&mut self) -> Result<Order, Errno> {
         loop {
             let mut fds = [
                 PollFd::from_borrowed_fd(self.line, PollFlags::IN),
@@ -115,56 +128,54 @@ impl Tree<'_> {
             if let Err(errno) = poll(&mut fds, None)
                 && errno != Errno::INTR
             {
-                return Err(errno.into());
+                return Err(errno);
             }
             self.reap();
             match recv(self.line, &mut [0; 1], RecvFlags::DONTWAIT) {
                 Err(Errno::AGAIN | Errno::INTR) => {}
-                Ok((1.., _)) => return Ok(false),
-                Ok((0, _)) | Err(_) => return Ok(true),
+                Ok((1.., _)) => return Ok(Order::Kill),
+                Ok((0, _)) | Err(_) => return Ok(Order::Abandoned),
             }
         }
     }
 
     /// Ends everything. Only descendants that have become another user's may be left.
-    fn end(&mut self, is_gentle: bool) -> io::Result<()> {
+    fn end(&mut self, is_gentle: bool) {
         if is_gentle {
-            self.wait_until(Instant::now() + STEP, || {})?;
+            self.wait_until(Instant::now() + STEP, || {});
             let mut told = HashSet::new();
             self.wait_until(Instant::now() + STEP, || {
                 // Each, also those that are adopted meanwhile, is told once: a second signal may mean something else.
                 for pid in children().filter(|&pid| told.insert(pid)) {
                     let _ = kill_process(pid, Signal::TERM);
                 }
-            })?;
+            });
         }
         // What dies leaves its own children to this process, so this comes to an end.
         while !self.reap() {
-            // All of them are attempted.
             let killed = children().filter(|&pid| kill_process(pid, Signal::KILL).is_ok()).count();
             if killed == 0 {
                 break;
             }
-            if let Ok(Some((pid, status))) = wait(WaitOptions::empty()) {
-                self.on_reaped(pid, status);
+            for _ in 0..killed {
+                if let Ok(Some((pid, status))) = wait(WaitOptions::empty()) {
+                    self.on_reaped(pid, status);
+                }
             }
         }
-        Ok(())
     }
 
     /// Waits until there are no children left, or until `deadline`, and calls `on_change` first and after each change.
-    fn wait_until(&mut self, deadline: Instant, mut on_change: impl FnMut()) -> io::Result<()> {
+    fn wait_until(&mut self, deadline: Instant, mut on_change: impl FnMut()) {
         while !self.reap() {
             on_change();
             let left = deadline.saturating_duration_since(Instant::now());
-            let timeout = Timespec::try_from(left).map_err(|_| Errno::INVAL)?;
+            let timeout = Timespec::try_from(left).unwrap_or_default();
             match poll(&mut [PollFd::new(&self.signals, PollFlags::IN)], Some(&timeout)) {
-                Ok(0) => break,
-                Ok(_) | Err(Errno::INTR) => {}
-                Err(errno) => return Err(errno.into()),
+                Ok(1..) | Err(Errno::INTR) => {}
+                Ok(0) | Err(_) => break,
             }
         }
-        Ok(())
     }
 
     /// Buries all who have ended. Returns whether that were the last.
