@@ -77,12 +77,17 @@ fn try_run(relay: Relay, target: Target, words: String, mut memory: Option<Memor
         }
         exit.filter(|_| relay.is_settled())
     })?;
-    match relay.write_error() {
-        Some(kind) if exit == Some(Exit::Ok) => {
+    Ok(written(exit.unwrap_or(Exit::Failed), relay.write_error()))
+}
+
+/// Returns how a session has ended whose output could perhaps not be written.
+pub(crate) fn written(exit: Exit, write_error: Option<io::ErrorKind>) -> Exit {
+    match write_error {
+        Some(kind) if exit == Exit::Ok => {
             say(&format!("cannot write to stdout: {kind}; is there room where it goes?"));
-            Ok(Exit::Failed)
+            Exit::Failed
         }
-        _ => Ok(exit.unwrap_or(Exit::Failed)),
+        _ => exit,
     }
 }
 

@@ -155,6 +155,8 @@ fn output_that_cannot_be_written_is_a_failure() {
         &["--help"][..],
         &["demo", "--calls", "1"],
         &["connect", "--negotiate", "off", "--", LUMEN, "demo-server"],
+        // Nobody listens there, so both requests are answered with an error.
+        &["bridge", "--url", "http://127.0.0.1:1"],
     ] {
         let mut command = Command::new(LUMEN);
         command.args(args).stdin(Stdio::piped()).stdout(full()).stderr(Stdio::piped());

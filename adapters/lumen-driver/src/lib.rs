@@ -16,5 +16,5 @@ pub mod status;
 #[cfg(test)]
 mod toy;
 
-pub use poll_io::{PollIo, Stream, TURNS, World};
+pub use poll_io::{PollIo, Stream, TURNS, World, is_gone};
 pub use pump::{Counters, Done, MAX_REMEMBERED, Op, Outcome, Pump, TURN_FRAMES, WRITE_GATHER};

@@ -92,6 +92,8 @@ pub struct PollIo<M: Machine, W: World> {
     ports: BTreeMap<Port, PortIo<W::Stream>>,
     wakers: Wakers,
     buffer: Box<[u8]>,
+    /// Why the first write failed that failed for another reason than that its reader had gone.
+    write_error: Option<io::ErrorKind>,
     shut: bool,
 }
 
@@ -121,6 +123,7 @@ impl<M: Machine, W: World> PollIo<M, W> {
             ports: BTreeMap::new(),
             wakers: Wakers::default(),
             buffer: vec![0; READ_CHUNK].into(),
+            write_error: None,
             shut: false,
         }
     }
@@ -205,6 +208,12 @@ impl<M: Machine, W: World> PollIo<M, W> {
     /// Returns the world, to change it.
     pub const fn world_mut(&mut self) -> &mut W {
         &mut self.world
+    }
+
+    /// Returns why the first write failed that failed for another reason than that its reader had gone: a full disk,
+    /// say. The machine only knows that nothing more can be delivered.
+    pub const fn write_error(&self) -> Option<io::ErrorKind> {
+        self.write_error
     }
 
     /// Returns what went through `port` so far, as [`Pump::counters`].
@@ -305,6 +314,11 @@ impl<M: Machine, W: World> PollIo<M, W> {
         let bytes = self.pump.write_bytes(port);
         let Poll::Ready(result) = retry(|| stream.poll_write(cx, bytes)) else { return };
         io.writing = false;
+        if let Err(error) = &result
+            && !is_gone(error.kind())
+        {
+            self.write_error.get_or_insert(error.kind());
+        }
         let outcome = result.map_or(Outcome::Failed, Outcome::Ok);
         self.pump.complete(self.world.now(), Done::Wrote(port, outcome));
     }
@@ -335,6 +349,11 @@ impl<M: Machine, W: World> PollIo<M, W> {
 }
 
 /// Polls again when a signal got in between.
+/// Returns whether a write that failed like this failed because nobody reads any more.
+pub fn is_gone(kind: ErrorKind) -> bool {
+    matches!(kind, ErrorKind::BrokenPipe | ErrorKind::ConnectionAborted | ErrorKind::ConnectionReset)
+}
+
 fn retry<T>(mut poll: impl FnMut() -> Poll<io::Result<T>>) -> Poll<io::Result<T>> {
     loop {
         match poll() {

@@ -80,6 +80,11 @@ impl Bridge {
         self.driver.machine().bridge.client_port()
     }
 
+    /// Returns why writing to the agent failed, if that was for another reason than that it had gone.
+    pub const fn write_error(&self) -> Option<std::io::ErrorKind> {
+        self.driver.write_error()
+    }
+
     fn start(&mut self, request: Request) {
         let id = request.id;
         let exchange = Exchange::start(self.client.clone(), request);

@@ -5,7 +5,7 @@ use std::fmt;
 use std::io;
 use std::os::fd::OwnedFd;
 
-use lumen_driver::{Counters, Done, Op, Outcome, Pump};
+use lumen_driver::{Counters, Done, Op, Outcome, Pump, is_gone};
 use lumen_os::{Clock, ConnectError, Drained, Process, StderrDrain, StderrTail, Target};
 use lumen_proto::limits::READ_CHUNK;
 use lumen_proto::{Exit, Instant, Machine, OpenError, OpenErrorKind, Port};
@@ -544,11 +544,6 @@ impl Entry {
             is_writing: false,
         }
     }
-}
-
-fn is_gone(kind: io::ErrorKind) -> bool {
-    use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset};
-    matches!(kind, BrokenPipe | ConnectionAborted | ConnectionReset)
 }
 
 fn connected(result: Result<OwnedFd, ConnectError>) -> Result<Entry, (OpenError, String)> {

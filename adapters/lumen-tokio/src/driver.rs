@@ -83,6 +83,12 @@ impl<M: Machine> Driver<M> {
         self.io.counters(port)
     }
 
+    /// Returns why the first write failed that failed for another reason than that its reader had gone: a full disk,
+    /// say. The machine only knows that nothing more can be delivered.
+    pub const fn write_error(&self) -> Option<std::io::ErrorKind> {
+        self.io.write_error()
+    }
+
     /// Returns how the process behind `port` ended, while it is open or as long as it is remembered.
     pub fn child_exit(&self, port: Port) -> Option<Exit> {
         self.io.world().exit(port)

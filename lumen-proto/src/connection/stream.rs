@@ -70,8 +70,9 @@ struct Queued {
 }
 
 impl Queued {
+    /// Bytes that it takes: a queue of very short messages is mostly what it takes to keep them.
     fn len(&self) -> usize {
-        self.packet.len() + self.edits.tokens_len()
+        size_of::<Self>() + self.packet.len() + self.edits.tokens_len()
     }
 }
 
@@ -232,7 +233,7 @@ impl Connection {
         }
     }
 
-    /// Returns the bytes of messages that wait to be sent.
+    /// Returns the bytes of messages that wait to be sent, with what it takes to keep each.
     pub const fn queued(&self) -> usize {
         self.queued
     }

@@ -331,3 +331,19 @@ fn what_is_kept_of_one_client_is_bounded() {
     rig.say(a, &request("\"s\"", "resources/subscribe", r#"{"uri":"u:1"}"#));
     assert!(rig.take(a).is_empty(), "there is room again");
 }
+
+#[test]
+fn small_messages_count_with_what_they_cost() {
+    let mut rig = Rig::new(config());
+    let slow = rig.legacy();
+    rig.block(slow);
+    let text = notification("x", "[]");
+    let mut count = 0usize;
+    while rig.aborted.is_empty() {
+        rig.say(server(0), &text);
+        count += 1;
+        assert!(count * text.len() <= limits::MAX_CLIENT_QUEUE);
+    }
+    // A place in a queue takes a few hundred bytes, whatever is in it.
+    assert!(count * 256 <= 2 * limits::MAX_CLIENT_QUEUE, "{count} messages waited");
+}

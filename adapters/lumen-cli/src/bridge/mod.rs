@@ -13,7 +13,7 @@ use tokio::runtime::Builder;
 
 use crate::args;
 use crate::exit::Exit;
-use crate::relay::signals;
+use crate::relay::{signals, written};
 use crate::report::say;
 use report::Report;
 
@@ -55,7 +55,10 @@ async fn serve(http: http::Config, client: Client) -> io::Result<Exit> {
         tokio::select! {
             event = bridge.next_event() => match event {
                 Some(event) => exit = report.event(&event).or(exit),
-                None => return Ok(exit.unwrap_or(Exit::Failed)),
+                None => {
+                    let exit = exit.unwrap_or(Exit::Failed);
+                    return Ok(written(exit, bridge.write_error()));
+                }
             },
             _ = signals.readable(), if !is_told => {
                 is_told = true;

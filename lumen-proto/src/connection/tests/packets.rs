@@ -205,7 +205,7 @@ fn a_line_too_long_is_given_back_with_its_edits() {
     let longer = Edits::none().with(&["id"], "12");
     for packet in [message(CALL), packet_of(CALL)] {
         c.send_edited(packet.clone(), Edits::none().with(&["id"], "2"));
-        assert_eq!(c.queued(), packet.len() + 1);
+        assert!(c.queued() > packet.len() + 1, "what it takes to keep it counts too");
         assert_eq!(text(&sent(&mut c)), format!("{}\n", CALL.replace(":1,", ":2,")));
         c.send_edited(packet.clone(), longer.clone());
         assert_eq!(sent(&mut c), b"");

@@ -200,7 +200,7 @@ fn told_to_end_answers_what_is_owed_and_does_not_wait_for_a_reader() {
 }
 
 #[test]
-fn an_agent_that_does_not_read_stops_the_streams_and_then_itself() {
+fn an_agent_that_does_not_read_stops_the_streams_but_may_say_all_it_has_to_say() {
     let mut rig = Rig::new();
     rig.say("{\"id\":1,\"method\":\"a\"}\n");
     let made = rig.next();
@@ -213,11 +213,10 @@ fn an_agent_that_does_not_read_stops_the_streams_and_then_itself() {
         count += 1;
         assert!(count < 20);
     }
-    assert_eq!(rig.bridge.wants_input(PORT), 0);
-    while rig.bridge.poll_ready().is_some() {}
+    // It may read only then.
+    assert!(rig.bridge.wants_input(PORT) > 0);
     assert_eq!(rig.lines().matches('\n').count(), count);
-    assert!(rig.bridge.wants_chunks(made.id) && rig.bridge.wants_input(PORT) > 0);
-    assert_eq!(rig.bridge.poll_ready(), Some(PORT), "it may be read again");
+    assert!(rig.bridge.wants_chunks(made.id));
 }
 
 #[test]

@@ -72,9 +72,12 @@ pub struct Session {
     asked_bytes: usize,
     requests: VecDeque<Request>,
     aborts: VecDeque<ExchangeId>,
-    messages: VecDeque<Message>,
+    /// For the agent, and whether it is an error of ours.
+    messages: VecDeque<(Message, bool)>,
     /// Bytes in `messages`.
     outgoing: usize,
+    /// How many of those are of errors of ours.
+    outgoing_own: usize,
     events: Events,
 }
 
@@ -119,6 +122,7 @@ impl Session {
             aborts: VecDeque::new(),
             messages: VecDeque::new(),
             outgoing: 0,
+            outgoing_own: 0,
             events: Events::default(),
         }
     }
@@ -253,8 +257,9 @@ impl Session {
     /// Returns the next message for the agent.
     #[must_use]
     pub fn poll_message(&mut self) -> Option<Message> {
-        let message = self.messages.pop_front()?;
+        let (message, is_own) = self.messages.pop_front()?;
         self.outgoing -= message.len();
+        self.outgoing_own -= if is_own { message.len() } else { 0 };
         Some(message)
     }
 
@@ -279,7 +284,8 @@ impl Session {
 
     /// Returns whether more messages of the agent may be taken now. One more always can.
     pub fn wants_messages(&self) -> bool {
-        self.queued < limits::MAX_QUEUE && self.outgoing < limits::MAX_QUEUE
+        // What the server says does not count: an agent may well read it only when it has written all it has to say.
+        self.queued < limits::MAX_QUEUE && self.outgoing_own < limits::MAX_QUEUE
     }
 
     /// Returns whether everything is over: all is answered and the session has ended at the server.
@@ -355,14 +361,16 @@ impl Session {
     /// Queues a message for the agent.
     fn tell(&mut self, message: Message) {
         self.outgoing += message.len();
-        self.messages.push_back(message);
+        self.messages.push_back((message, false));
     }
 
     /// Answers whatever a message of the agent's still waits for with an error of ours.
     fn fail(&mut self, mut post: Post, failure: &Failure) {
         for id in post.settle_all() {
             if let Ok(message) = Message::parse(failure.answer(&id, &self.config.url)) {
-                self.tell(message);
+                self.outgoing += message.len();
+                self.outgoing_own += message.len();
+                self.messages.push_back((message, true));
             }
             self.events.push(Event::Failed { id, failure: failure.clone() });
         }

@@ -172,7 +172,8 @@ fn play(ops: Vec<Op>, timeout: Option<Duration>) {
         assert!(session.flights.len() <= limits::MAX_POSTS + 5 && session.parked.len() <= limits::MAX_POSTS);
         let kept = session.flights.values().filter_map(|flight| flight.response.as_ref());
         assert_eq!(session.collected, kept.map(Response::pending).sum::<usize>());
-        assert_eq!(session.outgoing, session.messages.iter().map(Message::len).sum::<usize>());
+        let lens = session.messages.iter().map(|(message, _)| message.len());
+        assert_eq!(session.outgoing, lens.sum::<usize>());
         let queued = session.queue.iter().chain(&session.waiting).map(|post| post.message.len());
         assert_eq!(session.queued, queued.sum::<usize>());
     }
