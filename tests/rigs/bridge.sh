@@ -17,7 +17,7 @@ unset LUMEN_API_KEY LEUMAS_API_KEY HTTP_PROXY HTTPS_PROXY ALL_PROXY http_proxy h
 peers=$("$here/install.sh")
 work=$(mktemp -d "${TMPDIR:-/tmp}/lumen-bridge.XXXXXX")
 # Node looks for packages beside the script, so the scripts get a folder beside which the packages seem to be.
-cp "$here"/*.mjs "$work/"
+cp "$here"/*.mjs "$here/calls.json" "$work/"
 ln -s "$peers/node_modules" "$work/node_modules"
 
 servers=(everything python-1.30 python-2.3 fastmcp rmcp)
@@ -38,9 +38,9 @@ server() {
 client() {
     case $1 in
         ts-1) words=(node "$work/ts1_client.mjs") ;;
-        ts-2) words=(node "$work/ts2_client.mjs") ;;
+        ts-2) words=(node "$work/ts2_client.mjs" auto) ;;
         python-1.30) words=("$peers/python-1.30/bin/python" "$here/py_client.py") ;;
-        python-2.3) words=("$peers/python-2.3/bin/python" "$here/py2_client.py") ;;
+        python-2.3) words=("$peers/python-2.3/bin/python" "$here/py2_client.py" auto) ;;
     esac
 }
 

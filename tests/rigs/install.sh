@@ -5,13 +5,13 @@
 #
 # The folder is in ${LUMEN_RIG_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/lumen-rigs} and is named by a hash of the
 # lists of versions, so a changed list is a new installation and an old one is never mended in place. It holds
-# node_modules, python-1.30, python-2.3, python-fastmcp, python-lumen and rig-rmcp-server. Needs node >= 20 with
-# npm, python >= 3.10 with venv, cargo, and their registries on the first run.
+# node_modules, python-1.30, python-2.3, python-fastmcp, python-lumen, rig-rmcp-server, rig-rmcp-client and
+# rig-rmcp-old-server. Needs node >= 20 with npm, python >= 3.10 with venv, cargo, and their registries on the first run.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 
 cache=${LUMEN_RIG_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/lumen-rigs}
-lists=(package.json package-lock.json python-*.txt rmcp_server/Cargo.* rmcp_server/src/main.rs)
+lists=(package.json package-lock.json python-*.txt rmcp/Cargo.* rmcp/old/Cargo.toml rmcp/src/bin/*.rs rmcp/old/src/main.rs calls.json)
 key=$(cat "${lists[@]}" | sha256sum | cut -c1-16)
 root=$cache/peers-$key
 mkdir -p "$root"
@@ -29,8 +29,8 @@ install() {
     venv python-2.3
     venv python-fastmcp
     venv python-lumen
-    CARGO_TARGET_DIR=$root/build cargo build --quiet --locked --manifest-path rmcp_server/Cargo.toml
-    mv "$root/build/debug/rig-rmcp-server" "$root/"
+    CARGO_TARGET_DIR=$root/build cargo build --quiet --locked --workspace --manifest-path rmcp/Cargo.toml
+    mv "$root"/build/debug/rig-rmcp-{server,client,old-server} "$root/"
     rm -r "$root/build"
     touch "$root/ready"
 }

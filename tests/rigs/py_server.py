@@ -1,9 +1,15 @@
-"""A server with one tool, on PyPI mcp 1.30 or 2.3, whichever the interpreter has."""
+"""A server with one tool over stdio, on PyPI mcp 1.30 or 2.3 or fastmcp 4, whichever the interpreter has."""
 
+options = {}
 try:
-    from mcp.server.mcpserver import MCPServer as Server
+    from fastmcp import FastMCP as Server
+
+    options = {"show_banner": False}
 except ImportError:
-    from mcp.server.fastmcp import FastMCP as Server
+    try:
+        from mcp.server.mcpserver import MCPServer as Server
+    except ImportError:
+        from mcp.server.fastmcp import FastMCP as Server
 
 server = Server("rig-python")
 
@@ -14,4 +20,4 @@ def sum(a: int, b: int) -> int:
     return a + b
 
 
-server.run("stdio")
+server.run("stdio", **options)

@@ -1,10 +1,11 @@
-//! A server with one tool, on rmcp over Streamable HTTP: `rig-rmcp-server PORT`.
+//! A server with one tool, on rmcp 3: `rig-rmcp-server` over stdio, `rig-rmcp-server PORT` over Streamable HTTP.
 
 use rmcp::handler::server::wrapper::Parameters;
 use rmcp::model::{ServerCapabilities, ServerConfig};
+use rmcp::transport::stdio;
 use rmcp::transport::streamable_http_server::StreamableHttpService;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
-use rmcp::{ServerHandler, schemars, tool, tool_handler, tool_router};
+use rmcp::{ServerHandler, ServiceExt, schemars, tool, tool_handler, tool_router};
 
 #[derive(Clone)]
 struct Server;
@@ -32,7 +33,11 @@ impl ServerHandler for Server {
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let port: u16 = std::env::args().nth(1).ok_or("which port?")?.parse()?;
+    let Some(port) = std::env::args().nth(1) else {
+        Server.serve(stdio()).await?.waiting().await?;
+        return Ok(());
+    };
+    let port: u16 = port.parse()?;
     let service: StreamableHttpService<Server, LocalSessionManager> =
         StreamableHttpService::new(|| Ok(Server), Default::default(), Default::default());
     let listener = tokio::net::TcpListener::bind(("127.0.0.1", port)).await?;
