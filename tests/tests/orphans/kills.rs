@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::io::{BufRead as _, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -35,6 +36,7 @@ const WAYS: [Way; 4] = [Way::Connect, Way::Wrap, Way::Both, Way::Mux];
 struct Session {
     lumen: Child,
     mark: Mark,
+    folder: PathBuf,
     to: Box<dyn Write>,
     from: BufReader<Box<dyn Read>>,
 }
@@ -68,7 +70,7 @@ impl Session {
         } else {
             (Box::new(lumen.stdin.take().unwrap()), Box::new(lumen.stdout.take().unwrap()))
         };
-        let mut session = Self { lumen, mark, to, from: BufReader::new(from) };
+        let mut session = Self { lumen, mark, folder, to, from: BufReader::new(from) };
         session.say(
             r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}"#,
         );
@@ -105,6 +107,7 @@ impl Drop for Session {
         // After a failed assertion.
         self.mark.processes().into_iter().for_each(kill);
         let _ = self.lumen.wait();
+        let _ = std::fs::remove_dir_all(&self.folder);
     }
 }
 
@@ -113,7 +116,7 @@ fn kill(pid: u32) {
     let _ = kill_process(pid, Signal::KILL);
 }
 
-fn folder() -> std::path::PathBuf {
+fn folder() -> PathBuf {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let name = format!("lumen-orphans-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
     let folder = std::env::temp_dir().join(name);
