@@ -190,6 +190,8 @@ impl World {
         let carrier = self.model.children[at].stream.carrier;
         let takes_back = self.rng.percent(20);
         let child = &mut self.model.children[at];
+        // A modern server asks nothing; what it cancels is a subscription.
+        let takes_back = takes_back && child.initialized > 0;
         if let Some(question) = child.questions.iter_mut().find(|question| takes_back && !question.withdrawn)
         {
             question.withdrawn = true;
