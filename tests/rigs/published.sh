@@ -30,7 +30,7 @@ server=(node "$peers/node_modules/@modelcontextprotocol/server-everything/dist/i
 python=$peers/python-lumen/bin/python
 
 failed=0 total=0
-# Runs a client; what it is called in the table, then its command line.
+# Runs a command: what it is called in the table, then its words.
 visit() {
     local run=$work/$1 result=pass
     shift
@@ -52,14 +52,8 @@ visit py-wrap "$python" "$here/lumen_py_client.py" ends "$work/py.wrap" "$tee" -
     "${through[@]}" "${server[@]}"
 visit py-wrap-json "$python" "$here/lumen_py_client.py" hears-plain "$work/py.json" "$tee" --in "$work/py.in" --out "$work/py.json" -- \
     "${through[@]}" "${server[@]}"
-# The first that it was told is the acknowledgement.
-python3 - "$work/py.wrap" <<'PY' || failed=$((failed + 1))
-import sys
-with open(sys.argv[1], "rb") as captured:
-    start = captured.read(3)
-if start[1:2] != b"\x10":
-    sys.exit(f"py-wrap was not acknowledged: its server began with {start!r}")
-PY
+# The first that it was told is the acknowledgement, a frame of type 10.
+visit py-wrap-ack python3 -c 'import sys; sys.exit(open(sys.argv[1], "rb").read(2)[1:] != b"\x10")' "$work/py.wrap"
 
 echo "$((total - failed)) of $total passed"
 if [ "$failed" -ne 0 ]; then
