@@ -44,7 +44,8 @@ impl Rig {
         let mut rig = Self { hub, out: BytesMut::new(), server };
         rig.hub.handle_input(Instant::ZERO, Input::Opened(server));
         rig.drain();
-        let hello = br#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}"#;
+        let hello =
+            br#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}"#;
         let mut hello = hello.to_vec();
         // The handshake's wire id comes after those of the clients that wait for it.
         let id = (clients + 1).to_string();
@@ -78,7 +79,9 @@ impl Rig {
         let id: Vec<u8> = request[start..].iter().copied().take_while(u8::is_ascii_digit).collect();
         let mut answer = b"{\"jsonrpc\":\"2.0\",\"id\":".to_vec();
         answer.extend_from_slice(&id);
-        answer.extend_from_slice(b",\"result\":{\"content\":[{\"type\":\"text\",\"text\":\"12 documents\"}]}}\n");
+        answer.extend_from_slice(
+            b",\"result\":{\"content\":[{\"type\":\"text\",\"text\":\"12 documents\"}]}}\n",
+        );
         self.hub.handle_input(Instant::ZERO, Input::Data(self.server, &answer));
         self.drain();
         self.out.len()

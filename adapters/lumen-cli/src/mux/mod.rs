@@ -23,8 +23,11 @@ use crate::report::say;
 
 pub(crate) use self::status::run as status;
 
+/// Descriptors besides those of clients: the server's, the runtime's, and some to spare.
+const OTHER_DESCRIPTORS: u64 = 64;
+
 pub(crate) fn run(mux: Mux) -> Exit {
-    raise_descriptors();
+    raise_descriptors(mux.config().max_clients);
     let result = match mux.runtime {
         Runtime::Std => on_std(&mux),
         Runtime::Tokio => on_tokio(&mux),
@@ -152,10 +155,13 @@ fn refused(error: &lumen_std::ListenError) -> Exit {
 }
 
 /// Each client takes a descriptor, and the usual limit is low for the sake of programs that we are none of.
-fn raise_descriptors() {
+fn raise_descriptors(clients: usize) {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
-    if current != maximum {
-        // Then fewer clients fit, and those who come are told to wait.
-        let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
+    // Not as many as there may be: the server inherits it, and old programs do not stand many.
+    let wanted = u64::try_from(clients).unwrap_or(u64::MAX).saturating_add(OTHER_DESCRIPTORS);
+    let wanted = wanted.min(maximum.unwrap_or(u64::MAX));
+    if current.is_some_and(|current| current < wanted) {
+        // If it is refused fewer clients fit, and those who come are told to wait.
+        let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(wanted), maximum });
     }
 }

@@ -56,7 +56,7 @@ pub enum HubEvent {
         port: Port,
         /// How.
         ended: Ended,
-        /// When it is started again. `None`: when somebody needs it, or never.
+        /// When it is started again, if somebody needs it by then. `None`: when somebody needs it, or never.
         again: Option<Instant>,
     },
     /// So many servers in a row have ended too soon that this one is not started again.
