@@ -153,6 +153,10 @@ pub const MAX_RESUMES: u32 = 8;
 /// brought nothing.
 pub const RETRY_BASE: Duration = Duration::from_secs(1);
 
+/// The shortest such wait, whatever the server named: one that names none at all and ends each stream at once would
+/// keep both sides busy with nothing else.
+pub const RETRY_FLOOR: Duration = Duration::from_millis(100);
+
 /// The longest such wait, unless the server named a longer one.
 pub const RETRY_CAP: Duration = Duration::from_secs(30);
 

@@ -73,7 +73,7 @@ impl Resume {
 
     /// Returns when to try again after the stream has ended; `None` after too many tries in vain.
     pub(super) fn next_try(&mut self, now: Instant) -> Option<Instant> {
-        let base = self.retry.unwrap_or(limits::RETRY_BASE);
+        let base = self.retry.unwrap_or(limits::RETRY_BASE).max(limits::RETRY_FLOOR);
         let grown = base.saturating_mul(1 << self.tries.min(16)).min(limits::RETRY_CAP.max(base));
         self.tries += 1;
         (self.tries <= limits::MAX_RESUMES).then(|| now + grown)

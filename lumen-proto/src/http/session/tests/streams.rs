@@ -158,7 +158,7 @@ fn the_servers_own_stream_is_passed_on_and_opened_again() {
     let made = rig.call(1);
     rig.sse(
         stream.id,
-        "retry: 50\nid: 7\ndata: {\"method\":\"n\"}\n\ndata: {\"id\":5,\"method\":\"ping\"}\n\n",
+        "retry: 200\nid: 7\ndata: {\"method\":\"n\"}\n\ndata: {\"id\":5,\"method\":\"ping\"}\n\n",
     );
     assert_eq!(rig.told(), [r#"{"method":"n"}"#, r#"{"id":5,"method":"ping"}"#]);
     rig.chunk(stream.id, &data(&result(1)));
@@ -168,7 +168,7 @@ fn the_servers_own_stream_is_passed_on_and_opened_again() {
     rig.json(made.id, 200, &result(1));
     assert_eq!(rig.told().len(), 0);
     rig.end(stream.id);
-    rig.pass(Duration::from_millis(50));
+    rig.pass(Duration::from_millis(200));
     let again = rig.next();
     assert_eq!((again.method, header(&again, "last-event-id")), (Method::Get, Some("7")));
 }
@@ -188,6 +188,19 @@ fn a_stream_of_its_own_that_never_brings_anything_is_given_up() {
     }
     assert_eq!(opened, limits::MAX_RESUMES + 1);
     assert!(matches!(&rig.events()[..], [Event::NoStream(_)]));
+}
+
+#[test]
+fn a_server_that_wants_no_wait_and_ends_each_stream_does_not_make_us_spin() {
+    let mut rig = Rig::new();
+    rig.open("s1");
+    for _ in 0..3 * limits::MAX_RESUMES {
+        let stream = rig.next();
+        rig.sse(stream.id, "id: 7\nretry: 0\ndata:\n\n");
+        rig.end(stream.id);
+        assert_eq!(rig.session.poll_timeout(), Some(rig.now + limits::RETRY_FLOOR));
+        rig.pass(limits::RETRY_FLOOR);
+    }
 }
 
 #[test]
