@@ -31,9 +31,10 @@ pub struct Bridge {
 }
 
 impl Bridge {
-    /// Makes a bridge between an agent's stream and a server. What the errors call the URL is set right.
+    /// Makes a bridge between an agent's stream and a server. What the errors call the URL is set right, and
+    /// what they must not quote.
     pub fn new(config: http::Config, client: Client, agent: Stream) -> Self {
-        let config = http::Config { url: client.url().to_string(), ..config };
+        let config = http::Config { url: client.url().to_string(), secrets: client.secrets(), ..config };
         let bridge = endpoint::Bridge::new(config);
         let port = bridge.client_port();
         let mut driver = Driver::new(Machinery { bridge, paused: BTreeSet::new() }, None);

@@ -11,6 +11,7 @@ use hyper::http::{HeaderMap, HeaderName, HeaderValue};
 use hyper::{Method, Request};
 use hyper_util::client::legacy::{self, ResponseFuture};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
+use lumen_proto::http::Secrets;
 use tokio::sync::oneshot;
 
 use crate::connect::Connector;
@@ -148,6 +149,20 @@ impl Client {
         &self.url
     }
 
+    /// Returns what goes with every request and must not be quoted by errors: the values of the headers that were
+    /// given, what follows the scheme in those that authorize, and the URL's query.
+    pub(crate) fn secrets(&self) -> Secrets {
+        let given =
+            self.headers.iter().filter(|(name, value)| value.is_sensitive() || *name == PROXY_AUTHORIZATION);
+        let texts = given.filter_map(|(name, value)| Some((name, value.to_str().ok()?)));
+        let texts = texts.flat_map(|(name, text)| {
+            let is_authorizing = [AUTHORIZATION, PROXY_AUTHORIZATION].contains(name);
+            let token = text.split_once(' ').filter(|_| is_authorizing).map(|(_, token)| token.trim());
+            [Some(text), token].into_iter().flatten()
+        });
+        Secrets::new(texts.chain(self.url.uri().query()))
+    }
+
     /// Starts a request to `url`, which must be of the same origin. What is returned besides the response is ready
     /// when the body was handed over, or never will be.
     pub(crate) fn send(
@@ -201,6 +216,14 @@ mod tests {
 
     fn config() -> Config {
         Config::new(ServerUrl::parse("http://server", None).unwrap())
+    }
+
+    #[test]
+    fn what_is_secret_is_the_key_with_and_without_its_scheme_and_the_query() {
+        let url = ServerUrl::parse("http://server/mcp?token=in-query", None).unwrap();
+        let config = Config::new(url).with_key("s3cret").unwrap().with_header("X-Team", "blue team").unwrap();
+        let secrets = Client::new(config).unwrap().secrets();
+        assert_eq!(secrets, Secrets::new(["Bearer s3cret", "s3cret", "blue team", "token=in-query"]));
     }
 
     #[test]

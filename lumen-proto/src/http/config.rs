@@ -3,6 +3,7 @@
 use alloc::string::String;
 use core::time::Duration;
 
+use super::Secrets;
 use crate::limits;
 
 /// How a session is set up.
@@ -10,6 +11,8 @@ use crate::limits;
 pub struct Config {
     /// The server's URL as errors quote it: without user, password and query, which may be secret.
     pub url: String,
+    /// What errors and events do not say although the server does.
+    pub secrets: Secrets,
     /// How long a request may take, from its start to its answer; `None` is for ever. A
     /// `subscriptions/listen` may always take for ever.
     pub timeout: Option<Duration>,
@@ -19,8 +22,8 @@ pub struct Config {
 
 impl Config {
     /// Makes the usual set-up.
-    pub const fn new(url: String) -> Self {
-        Self { url, timeout: None, eof_grace: limits::EOF_GRACE }
+    pub fn new(url: String) -> Self {
+        Self { url, secrets: Secrets::default(), timeout: None, eof_grace: limits::EOF_GRACE }
     }
 
     /// Sets how long a request may take.

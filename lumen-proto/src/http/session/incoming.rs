@@ -77,7 +77,10 @@ impl Session {
         match Message::parse(data) {
             Ok(message) => self.on_message(id, message),
             Err((refused, data)) => {
-                let excerpt = Bytes::copy_from_slice(data.get(..limits::MAX_EXCERPT).unwrap_or(&data));
+                let beginning = data.get(..limits::MAX_EXCERPT).unwrap_or(&data);
+                let mut excerpt = alloc::string::String::from_utf8_lossy(beginning).into_owned();
+                self.config.secrets.hide(&mut excerpt);
+                let excerpt = Bytes::from(excerpt);
                 self.events.push(Event::Noise { excerpt, len });
                 match refused.id.map(|span| span.of(&data)) {
                     Some(token) if refused.has_method => self.refuse_server(token, &refused.reason),
@@ -92,7 +95,7 @@ impl Session {
     fn on_broken(&mut self, id: ExchangeId, token: &[u8], cause: Cause, said: &[u8]) {
         let Some(flight) = self.flights.get_mut(&id) else { return };
         let (Purpose::Post(post), Some(response)) = (&mut flight.purpose, &flight.response) else { return };
-        let failure = response.failure_with(cause, said);
+        let failure = self.config.secrets.hide_in(response.failure_with(cause, said));
         let Some(spelling) = post.take(token) else { return };
         if let Ok(message) = Message::parse(failure.answer(&spelling, &self.config.url)) {
             self.tell(message);

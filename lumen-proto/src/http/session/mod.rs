@@ -366,6 +366,7 @@ impl Session {
 
     /// Answers whatever a message of the agent's still waits for with an error of ours.
     fn fail(&mut self, mut post: Post, failure: &Failure) {
+        let failure = self.config.secrets.hide_in(failure.clone());
         for id in post.settle_all() {
             if let Ok(message) = Message::parse(failure.answer(&id, &self.config.url)) {
                 self.outgoing += message.len();
@@ -376,7 +377,7 @@ impl Session {
         }
         if !post.is_asking {
             let method = post.method().map(|method| method.chars().take(limits::MAX_EXCERPT).collect());
-            self.events.push(Event::Undelivered { method, failure: failure.clone() });
+            self.events.push(Event::Undelivered { method, failure });
         }
     }
 

@@ -67,7 +67,7 @@ impl Session {
         for post in self.take_parked(|until| until == Until::Renewed) {
             self.fail(post, &lost);
         }
-        self.events.push(Event::NotRenewed(failure));
+        self.events.push(Event::NotRenewed(self.config.secrets.hide_in(failure)));
     }
 
     /// Sends again what waited for a session that there is now, or makes one.

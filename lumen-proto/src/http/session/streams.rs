@@ -118,7 +118,7 @@ impl Session {
             || matches!(failure.status, Some(429 | 500..));
         *again = if is_passing { resume.next_try(self.now) } else { None };
         if again.is_none() {
-            self.events.push(Event::NoStream(failure));
+            self.events.push(Event::NoStream(self.config.secrets.hide_in(failure)));
         }
     }
 

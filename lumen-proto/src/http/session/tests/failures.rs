@@ -1,6 +1,7 @@
 //! Every failure is one error for each request that waits, and quotes what the server said.
 
 use super::*;
+use crate::http::Secrets;
 
 #[track_caller]
 fn check(error: &Value, id: u32, reason: &str, status: Option<u16>, excerpt: &str) {
@@ -240,4 +241,28 @@ fn a_notification_that_is_never_accepted_is_given_up() {
     assert_eq!(rig.aborted(), [note.id]);
     assert!(matches!(&rig.events()[..], [Event::Undelivered { .. }]));
     assert_eq!(rig.told().len(), 0);
+}
+
+#[test]
+fn a_server_that_lists_the_headers_does_not_tell_the_key() {
+    let secrets = Secrets::new(["Bearer s3cret-key", "s3cret-key"]);
+    let mut rig = Rig::with(Config { secrets, ..Config::new("https://host/mcp".into()) });
+    let page = "headers: Authorization: Bearer s3cret-key, X: s3cret-key";
+    for (id, status, kind) in [(1, 500, "text/plain"), (2, 200, "text/html"), (3, 200, "application/json")] {
+        let made = rig.call(id);
+        rig.head(made.id, status, &[("content-type", kind), ("retry-after", "s3cret-key")]);
+        rig.chunk(made.id, page);
+        rig.end(made.id);
+        let said = std::format!("{} {:?}", rig.error(), rig.events());
+        assert!(said.contains("Authorization: ***, X: ***") && !said.contains("s3cret"), "{said}");
+    }
+    let made = rig.call(4);
+    rig.sse(made.id, "data: no message but s3cret-key\n\ndata: {\"id\":4,\"result\":s3cret-key}\n\n");
+    let said = std::format!("{:?} {:?}", rig.told(), rig.events());
+    assert!(said.contains("***") && !said.contains("s3cret"), "{said}");
+    let made = rig.call(5);
+    rig.head(made.id, 502, &[]);
+    rig.chunk(made.id, &("x".repeat(limits::MAX_QUOTE - 8) + "s3cret-key"));
+    let said = std::format!("{:?} {:?}", rig.told(), rig.events());
+    assert!(said.contains("x***") && !said.contains("s3cret"), "{said}");
 }
