@@ -202,7 +202,8 @@ done
 wait
 rows
 
-echo "$((total - failed)) of $total passed in $SECONDS s, $(find "$work" -name '*.direct.kind' -size +0 | wc -l) pairs do not work directly either"
+neither=$(find "$work" -name '*.direct.kind' -size +0 | wc -l)
+echo "$((total - failed)) of $total passed in $SECONDS s; $neither pairs do not work directly either"
 if [ "$failed" -ne 0 ] || [ "$next" -ne "$made" ]; then
     echo "the outputs are in $work" >&2
     exit 1
