@@ -42,6 +42,27 @@ struct Bound {
     inode: (u64, u64),
 }
 
+impl Bound {
+    /// Sets the mode of the socket that was bound, and of nothing that somebody may have put in its place. The mode that
+    /// it is bound with would be cut down by the umask.
+    fn let_all_connect(&self) -> io::Result<()> {
+        let found =
+            rustix::fs::open(&self.path, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;
+        if inode(&rustix::fs::fstat(&found)?) != self.inode {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        let by_descriptor = format!("/proc/self/fd/{}", found.as_raw_fd());
+        Ok(rustix::fs::chmod(by_descriptor, Mode::from_raw_mode(0o666))?)
+    }
+}
+
+/// Whose clients can connect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Access {
+    Own,
+    All,
+}
+
 impl Drop for Bound {
     fn drop(&mut self) {
         // If it cannot be looked at, it is not ours to remove.
@@ -70,6 +91,19 @@ impl Listener {
     /// Another process owns the path or serves it, something else than a socket is there, the path is longer than
     /// [`MAX_UNIX_PATH`] bytes, or the system refused a step. Nothing stays behind but directories and the lock file.
     pub fn bind(path: &Path) -> Result<Self, ListenError> {
+        Self::bind_for(path, Access::Own)
+    }
+
+    /// The same for clients of every user, who are to be told apart by [`Accepted::uid`]: a directory that is made has
+    /// mode 0711, the socket 0666.
+    ///
+    /// # Errors
+    /// As [`bind`](Self::bind).
+    pub fn bind_for_all(path: &Path) -> Result<Self, ListenError> {
+        Self::bind_for(path, Access::All)
+    }
+
+    fn bind_for(path: &Path, access: Access) -> Result<Self, ListenError> {
         let len = path.as_os_str().as_bytes().len();
         if len > MAX_UNIX_PATH {
             return Err(ListenError::PathTooLong { path: path.to_owned(), len });
@@ -81,7 +115,7 @@ impl Listener {
         if let Some(directory) = path.parent().filter(|directory| !directory.as_os_str().is_empty()) {
             DirBuilder::new()
                 .recursive(true)
-                .mode(0o700)
+                .mode(if access == Access::All { 0o711 } else { 0o700 })
                 .create(directory)
                 .map_err(refused("make the directory of"))?;
         }
@@ -92,6 +126,9 @@ impl Listener {
         remove_stale(path)?;
         let socket = unix_socket().map_err(|errno| refused("make a socket for")(errno.into()))?;
         let bound = bind_at(&socket, path).map_err(|errno| refused("bind")(errno.into()))?;
+        if access == Access::All {
+            bound.let_all_connect().map_err(refused("set the mode of"))?;
+        }
         listen(&socket, BACKLOG).map_err(|errno| refused("listen on")(errno.into()))?;
         Ok(Self { bound, socket, _lock: lock })
     }

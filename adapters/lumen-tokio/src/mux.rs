@@ -40,7 +40,7 @@ pub struct Mux {
 
 impl Mux {
     /// Serves `path`, which it makes its own; see [`Listener`]. The command is started when the first client needs it.
-    /// Clients may run as the same user, as root, or as one of `others`.
+    /// Clients may run as the same user, as root, or as one of `others`; only with those can other users reach the socket.
     ///
     /// # Errors
     /// As [`Listener::bind`].
@@ -53,14 +53,16 @@ impl Mux {
         config: HubConfig,
         others: impl IntoIterator<Item = u32>,
     ) -> Result<Self, ListenError> {
-        let listener = Listener::bind(path)?;
+        let door = Door::new(own_uid(), others);
+        let listener =
+            if door.is_for_others() { Listener::bind_for_all(path) } else { Listener::bind(path) }?;
         let refused = |source| ListenError::Refused { path: path.to_owned(), step: "watch", source };
         Ok(Self {
             listener: register(listener, Interest::READABLE).map_err(refused)?,
             driver: Driver::new(Hub::new(config), Some(Target::Command(command))),
             is_idle: false,
             is_over: false,
-            door: Door::new(own_uid(), others),
+            door,
             paused: None,
         })
     }

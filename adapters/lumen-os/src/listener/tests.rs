@@ -61,6 +61,19 @@ fn a_client_is_known_by_its_user() {
 }
 
 #[test]
+fn a_socket_for_all_can_be_reached_whatever_the_umask_says() {
+    let scratch = Scratch::new();
+    let path = scratch.path("made/s");
+    let listener = Listener::bind_for_all(&path).unwrap();
+    assert_eq!(std::fs::symlink_metadata(&path).unwrap().mode() & 0o777, 0o666);
+    assert_eq!(std::fs::metadata(path.parent().unwrap()).unwrap().mode() & 0o711, 0o711);
+    let lock = std::fs::metadata(scratch.path("made/s.lock")).unwrap();
+    assert_eq!(lock.mode() & 0o777, 0o600);
+    drop(listener);
+    assert!(!path.exists());
+}
+
+#[test]
 fn a_live_owner_keeps_its_path() {
     let scratch = Scratch::new();
     let path = scratch.path("s");
