@@ -16,17 +16,21 @@ struct Batch {
 /// Arrays that are being answered.
 ///
 /// # Bounds
-/// [`limits::MAX_QUEUE`] plus one answer for each: what is more goes out as an array of its own before the rest.
+/// [`limits::MAX_QUEUE`] plus one answer for all together, and a few bytes for each: an answer that does not fit goes
+/// out at once, with what its own array has, as an array before the rest.
 #[derive(Debug, Default)]
 pub(super) struct Batches {
     open: BTreeMap<u64, Batch>,
     last: u64,
+    /// Bytes of answers in all of them.
+    bytes: usize,
 }
 
 impl Batches {
     /// Begins one, for so many answers.
     pub(super) fn open(&mut self, client: Port, left: usize) -> u64 {
         self.last += 1;
+        self.bytes += 1;
         self.open.insert(self.last, Batch { client, left, text: Vec::from(*b"[") });
         self.last
     }
@@ -34,6 +38,7 @@ impl Batches {
     /// Adds the answer to one of its requests; `None` if there will be none. Returns what can be sent now.
     pub(super) fn settle(&mut self, batch: u64, answer: Option<&[u8]>) -> Option<(Port, Message)> {
         let open = self.open.get_mut(&batch)?;
+        self.bytes -= open.text.len();
         open.left = open.left.saturating_sub(1);
         if let Some(answer) = answer {
             if open.text.len() > 1 {
@@ -42,14 +47,18 @@ impl Batches {
             open.text.extend_from_slice(answer.trim_ascii());
         }
         let is_whole = open.left == 0;
-        if !is_whole && open.text.len() < limits::MAX_QUEUE {
+        self.bytes += open.text.len();
+        if !is_whole && (answer.is_none() || self.bytes < limits::MAX_QUEUE) {
             return None;
         }
+        self.bytes -= open.text.len();
         let client = open.client;
         let mut text = core::mem::replace(&mut open.text, Vec::from(*b"["));
         text.push(b']');
         if is_whole {
             self.open.remove(&batch);
+        } else {
+            self.bytes += 1;
         }
         // An empty array is none: all its requests were cancelled.
         Message::parse(text.into()).ok().map(|message| (client, message))
@@ -57,7 +66,12 @@ impl Batches {
 
     /// Forgets those of a client that is gone.
     pub(super) fn drop_client(&mut self, client: Port) {
-        self.open.retain(|_, batch| batch.client != client);
+        let bytes = &mut self.bytes;
+        self.open.retain(|_, batch| {
+            let stays = batch.client != client;
+            *bytes -= if stays { 0 } else { batch.text.len() };
+            stays
+        });
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -89,6 +103,26 @@ mod tests {
         let batch = batches.open(Port::new(4), 1);
         assert_eq!(batches.settle(batch, None), None);
         assert!(batches.is_empty());
+    }
+
+    #[test]
+    fn many_arrays_do_not_keep_more_than_one() {
+        let mut batches = Batches::default();
+        let answer = alloc::format!(r#"{{"id":1,"result":"{}"}}"#, "x".repeat(limits::MAX_QUEUE / 4));
+        let all: Vec<u64> = (0..100).map(|_| batches.open(Port::new(4), 3)).collect();
+        let sent =
+            all.iter().filter(|batch| batches.settle(**batch, Some(answer.as_bytes())).is_some()).count();
+        assert_eq!(sent, 97);
+        assert!(batches.bytes <= limits::MAX_QUEUE + answer.len());
+        for batch in &all {
+            batches.settle(*batch, None);
+            let whole = batches.settle(*batch, Some(answer.as_bytes()));
+            assert!(whole.is_some_and(|(_, message)| message.len() > answer.len()));
+        }
+        assert_eq!((batches.bytes, batches.is_empty()), (0, true));
+        batches.open(Port::new(4), 1);
+        batches.drop_client(Port::new(4));
+        assert_eq!(batches.bytes, 0);
     }
 
     #[test]
