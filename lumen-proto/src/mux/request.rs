@@ -115,13 +115,40 @@ impl Mux {
             return Err(Reason::Busy);
         }
         let opening = Era::of_opening(&method, packet.has(paths::PROTOCOL_VERSION));
-        let slot = self.place(client, opening, class)?;
+        let (slot, era) = self.place(client, opening, class)?;
+        let is_there =
+            self.clients.get(&client).is_some_and(|known| (known.slot, known.era) == (Some(slot), era));
+        if !is_there || (era.is_some() && self.slot(slot).era != era) {
+            self.move_to(client, slot, era);
+        }
+        if era.is_some() && self.slot(slot).era.is_none() {
+            self.on_era(slot, era);
+        }
         self.start(slot);
         Ok(slot)
     }
 
-    /// Finds the server for a client that opens like this, or goes on.
-    fn place(&mut self, client: Port, opening: Option<Era>, class: FromClient) -> Result<SlotId, Reason> {
+    /// Returns the server that a message of this client would go to; `None` if to none.
+    pub fn goes_to(&self, client: Port, packet: &Packet) -> Option<SlotId> {
+        if packet.kind() != Kind::Request {
+            return self.slot_of(client);
+        }
+        let method = packet.method().unwrap_or_default();
+        let class = mcp::from_client(&method, true);
+        if class == FromClient::Own {
+            return None;
+        }
+        let opening = Era::of_opening(&method, packet.has(paths::PROTOCOL_VERSION));
+        self.place(client, opening, class).ok().map(|(slot, _)| slot)
+    }
+
+    /// Finds the server for a client that opens like this, or goes on, and the era in which it does.
+    fn place(
+        &self,
+        client: Port,
+        opening: Option<Era>,
+        class: FromClient,
+    ) -> Result<(SlotId, Option<Era>), Reason> {
         let known = self.clients.get(&client).ok_or(Reason::ClientGone)?;
         // Who was greeted stays; a modern client that begins anew with a handshake was told to.
         let era = match (known.era, opening) {
@@ -134,7 +161,7 @@ impl Mux {
             && known.era == era
             && (era.is_none() || self.slot(slot).era == era)
         {
-            return Ok(slot);
+            return Ok((slot, era));
         }
         let slot = match era {
             Some(Era::Modern) if self.not_modern => Err(match class {
@@ -152,11 +179,7 @@ impl Mux {
             }
             None => Ok(SlotId::First),
         }?;
-        self.move_to(client, slot, era);
-        if era.is_some() && self.slot(slot).era.is_none() {
-            self.on_era(slot, era);
-        }
-        Ok(slot)
+        Ok((slot, era))
     }
 
     /// Returns the server that serves this era, or may begin to.
@@ -172,8 +195,8 @@ impl Mux {
     }
 
     fn move_to(&mut self, client: Port, slot: SlotId, era: Option<Era>) {
-        for other in SlotId::ALL {
-            self.slot_mut(other).users.remove(&client);
+        for other in SlotId::ALL.into_iter().filter(|other| *other != slot) {
+            self.leave(client, other);
         }
         self.slot_mut(slot).users.insert(client);
         if let Some(client) = self.clients.get_mut(&client) {

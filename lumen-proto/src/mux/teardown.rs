@@ -1,5 +1,6 @@
 //! Clients that go, and servers that come and go.
 
+use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::call::{Stage, What};
@@ -39,6 +40,21 @@ impl Mux {
         self.slot_mut(slot).users.remove(&client);
         self.drop_subscriptions(slot, client, known.subscriptions);
         if known.level.is_some() {
+            self.sync_level(slot);
+        }
+    }
+
+    /// A client goes on at another server: it wants nothing of this one any more but the answers it waits for.
+    pub(super) fn leave(&mut self, client: Port, slot: SlotId) {
+        if !self.slot_mut(slot).users.remove(&client) {
+            return;
+        }
+        let Some(known) = self.clients.get_mut(&client) else { return };
+        let subscriptions = core::mem::take(&mut known.subscriptions);
+        known.kept = known.kept.saturating_sub(subscriptions.iter().map(String::len).sum());
+        let had_level = known.level.take().is_some();
+        self.drop_subscriptions(slot, client, subscriptions);
+        if had_level {
             self.sync_level(slot);
         }
     }

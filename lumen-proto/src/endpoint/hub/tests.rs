@@ -316,3 +316,20 @@ fn a_server_that_discover_has_ended_is_sent_nothing_modern_any_more() {
     let heard = rig.heard(other);
     assert!(heard.len() == 1 && heard[0].contains(r#""method":"initialize""#), "{heard:?}");
 }
+
+#[test]
+fn a_client_that_goes_on_at_the_other_server_is_subscribed_to_nothing_at_the_first() {
+    let mut rig = Rig::new();
+    rig.legacy_client();
+    let plain = rig.client();
+    rig.say(plain, r#"{"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{"uri":"a:b"}}"#);
+    let id = id_of(&rig.heard(child(0))[0]);
+    rig.say(child(0), &alloc::format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{}}}}"#));
+    assert_eq!(rig.heard(plain), [r#"{"jsonrpc":"2.0","id":1,"result":{}}"#]);
+    rig.say(plain, r#"{"jsonrpc":"2.0","id":2,"method":"server/discover"}"#);
+    let told = rig.heard(child(0));
+    assert!(told[0].contains("resources/unsubscribe") && told[0].contains("a:b"), "{told:?}");
+    let update = r#"{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"a:b"}}"#;
+    rig.say(child(0), update);
+    assert_eq!(rig.heard(plain), [""; 0]);
+}
