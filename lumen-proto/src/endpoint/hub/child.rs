@@ -13,8 +13,6 @@ use crate::{Instant, Port, Reason, backoff, supervisor};
 pub(super) struct Child {
     pub leg: ServerLeg,
     pub ready: Ready,
-    /// It took no more when the driver was last told how things stand.
-    pub was_full: bool,
     keeper: Keeper,
     backoff: backoff::Config,
     /// The port of the generation as the keeper knows it: a second start without a probe is part of the first.
@@ -29,7 +27,6 @@ impl Child {
         Self {
             leg: ServerLeg::new(config.server, port),
             ready: Ready::default(),
-            was_full: false,
             keeper: Keeper::new(config.backoff),
             backoff: config.backoff,
             generation: port,

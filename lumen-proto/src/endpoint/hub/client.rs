@@ -1,7 +1,6 @@
 //! The clients' side of a hub.
 
 use alloc::collections::VecDeque;
-use alloc::vec::Vec;
 
 use bytes::BytesMut;
 
@@ -19,6 +18,9 @@ impl Hub {
         let now = self.now;
         let is_opened = matches!(input, Input::Opened(_));
         let Some(guest) = self.guests.find_mut(port) else { return };
+        if let Input::Data(_, data) = &input {
+            guest.ahead += data.len();
+        }
         guest.leg.handle_input(now, input);
         if is_opened {
             guest.opened = true;
@@ -29,8 +31,8 @@ impl Hub {
 
     /// Takes what a client sent, as long as its server has room.
     fn read_client(&mut self, port: Port) {
-        while self.guests.find(port).is_some_and(|guest| !guest.in_line && guest.leg.has_event()) {
-            if !self.has_room_for(port) {
+        while self.guests.find(port).is_some_and(|guest| !guest.in_line && guest.has_event()) {
+            if self.is_next_too_much(port) {
                 break;
             }
             self.take_client_event(port);
@@ -48,7 +50,7 @@ impl Hub {
             let Some(port) = self.lines.get_mut(slot.index()).and_then(VecDeque::pop_front) else { continue };
             let Some(guest) = self.guests.find_mut(port) else { return true };
             guest.in_line = false;
-            if self.has_room_for(port) {
+            if !self.is_next_too_much(port) {
                 self.take_client_event(port);
                 self.do_outs();
             }
@@ -61,7 +63,7 @@ impl Hub {
     fn take_client_event(&mut self, port: Port) {
         let now = self.now;
         let Some(guest) = self.guests.find_mut(port) else { return };
-        let Some(event) = guest.leg.poll_event() else { return };
+        let Some(event) = guest.poll_event() else { return };
         let told = |event| self.tell(HubEvent::Stream(event));
         let Some(event) = pass(port, event, told) else { return };
         match event {
@@ -86,17 +88,18 @@ impl Hub {
 
     /// Does what the state of a client's stream asks for, and notes whether it is to be read or written.
     pub(super) fn follow_client(&mut self, port: Port) {
-        let has_room = self.has_room_for(port);
         let Some(guest) = self.guests.find_mut(port) else { return };
         if guest.leg.is_deaf() {
             let why = if self.phase == Phase::Serving { Parted::Left } else { Parted::ShutDown };
             return self.part(port, why);
         }
-        // Whoever finds no room is told when there is some, also if nothing of it waits.
-        let waits = guest.leg.has_event() || (guest.leg.is_readable() && !has_room);
+        let waits = guest.has_event();
+        if !waits {
+            guest.ahead = 0;
+        }
         if waits && !guest.in_line {
             guest.in_line = true;
-            let slot = self.mux.slot_of(port).unwrap_or(SlotId::First);
+            let slot = self.next_slot(port).unwrap_or(SlotId::First);
             if let Some(line) = self.lines.get_mut(slot.index()) {
                 line.push_back(port);
             }
@@ -170,6 +173,11 @@ impl Hub {
         if let Some(until) = guest.leaving.until() {
             self.farewells.remove(&(until, port));
         }
+        if guest.in_line {
+            for line in &mut self.lines {
+                line.retain(|waiting| *waiting != port);
+            }
+        }
         if guest.opened {
             self.aborts.push_back(port);
         }
@@ -223,23 +231,6 @@ impl Hub {
         guest.counted = queued;
     }
 
-    /// Tells the driver of all clients of a server that has room again: those that stand in no line may have been found
-    /// unwanted as well, because of what others sent.
-    ///
-    /// Costs as much as there are clients, each time that a server which was full has let everybody in line go on.
-    pub(super) fn name_clients(&mut self, slot: SlotId) {
-        for port in self.guests.ports().collect::<Vec<_>>() {
-            let is_meant = self.mux.slot_of(port) == Some(slot);
-            let Some(guest) = self.guests.find_mut(port).filter(|guest| is_meant && !guest.in_line) else {
-                continue;
-            };
-            if guest.ready.note(false, guest.leg.has_output()) {
-                self.due.push_back(port);
-            }
-            self.note_client(port);
-        }
-    }
-
     fn note_client(&mut self, port: Port) {
         let wanted = crate::Machine::wants_input(self, port) > 0;
         let Some(guest) = self.guests.find_mut(port) else { return };
@@ -248,8 +239,16 @@ impl Hub {
         }
     }
 
-    /// Returns whether the server of this client takes more.
-    pub(super) fn has_room_for(&self, port: Port) -> bool {
-        self.mux.slot_of(port).is_none_or(|slot| !self.child(slot).leg.is_full())
+    /// Returns whether the server that this client's next message is for has no room.
+    fn is_next_too_much(&mut self, port: Port) -> bool {
+        self.next_slot(port).is_some_and(|slot| self.child(slot).leg.is_full())
+    }
+
+    /// Returns the server that this client's next message is for; `None` if for none.
+    fn next_slot(&mut self, port: Port) -> Option<SlotId> {
+        match self.guests.find_mut(port)?.peek_event() {
+            Some(StreamEvent::Message(packet)) => self.mux.goes_to(port, packet),
+            _ => self.mux.slot_of(port),
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use crate::connection::{Config, Role};
+use crate::connection::{Config, Event, Role};
 use crate::endpoint::client_leg::ClientLeg;
 use crate::endpoint::ready::Ready;
 use crate::{Instant, Port};
@@ -11,14 +11,35 @@ use crate::{Instant, Port};
 #[derive(Debug)]
 pub(super) struct Guest {
     pub leg: ClientLeg,
+    /// An event of its leg that was looked at and not taken.
+    seen: Option<Event>,
     pub ready: Ready,
     /// Its stream is there.
     pub opened: bool,
     pub leaving: Leaving,
     /// It stands in the line of those who wait for room at a server.
     pub in_line: bool,
+    /// Bytes read while something that it sent was not taken yet.
+    pub ahead: usize,
     /// Bytes that wait for it, as counted in the hub's total.
     pub counted: usize,
+}
+
+impl Guest {
+    /// Returns whether something that it sent is not taken yet.
+    pub(super) fn has_event(&self) -> bool {
+        self.seen.is_some() || self.leg.has_event()
+    }
+
+    /// Returns the next of that without taking it.
+    pub(super) fn peek_event(&mut self) -> Option<&Event> {
+        self.seen = self.poll_event();
+        self.seen.as_ref()
+    }
+
+    pub(super) fn poll_event(&mut self) -> Option<Event> {
+        self.seen.take().or_else(|| self.leg.poll_event())
+    }
 }
 
 /// How far a client's farewell is.
@@ -80,10 +101,12 @@ impl Guests {
         let config = Config { keep_values: true, ..Config::new(Role::Server) };
         place.guest = Some(Guest {
             leg: ClientLeg::new(config, place.port),
+            seen: None,
             ready: Ready::default(),
             opened: false,
             leaving: Leaving::No,
             in_line: false,
+            ahead: 0,
             counted: 0,
         });
         self.count += 1;

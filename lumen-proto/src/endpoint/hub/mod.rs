@@ -31,8 +31,8 @@ pub use self::config::{HubConfig, HubEvent, Parted, ServerStatus};
 /// For each client one partial message, the messages of one [`limits::READ_CHUNK`], and
 /// [`limits::MAX_CLIENT_QUEUE`] plus one message toward it; a client that does not read is sent away at that bound, or
 /// when all clients together have [`limits::MAX_HUB_QUEUE`] waiting. A server is always read. Toward each server
-/// [`limits::MAX_QUEUE`] plus what one client's read decodes to: when it is full, clients are not read, and then let go
-/// on one message each. Besides what [`Mux`] keeps.
+/// [`limits::MAX_QUEUE`] plus one message: when it is full, what clients say waits, and then they are let go on one
+/// message each. Besides what [`Mux`] keeps.
 #[derive(Debug)]
 pub struct Hub {
     config: HubConfig,
@@ -186,10 +186,6 @@ impl Hub {
             break;
         }
         for slot in SlotId::ALL {
-            let is_full = self.child(slot).leg.is_full();
-            if core::mem::replace(&mut self.child_mut(slot).was_full, is_full) && !is_full {
-                self.name_clients(slot);
-            }
             let wanted = self.wants_input(self.child(slot).leg.port()) > 0;
             let child = self.child_mut(slot);
             let (port, output) = (child.leg.port(), child.leg.has_output());
@@ -317,17 +313,20 @@ impl Machine for Hub {
     }
 
     fn wants_input(&self, port: Port) -> usize {
-        let wanted = match Self::slot_of(port) {
+        if self.phase == Phase::Done {
+            return 0;
+        }
+        match Self::slot_of(port) {
             Some(slot) => {
                 let leg = &self.child(slot).leg;
-                port == leg.port() && leg.is_readable()
+                if port == leg.port() && leg.is_readable() { limits::READ_CHUNK } else { 0 }
             }
-            None => self
-                .guests
-                .find(port)
-                .is_some_and(|guest| guest.leg.is_readable() && !guest.in_line && self.has_room_for(port)),
-        };
-        if wanted && self.phase != Phase::Done { limits::READ_CHUNK } else { 0 }
+            // Whoever waits for room at a server is read a little further: to notice that it has gone.
+            None => match self.guests.find(port) {
+                Some(guest) if guest.leg.is_readable() => limits::READ_CHUNK.saturating_sub(guest.ahead),
+                _ => 0,
+            },
+        }
     }
 
     fn poll_ready(&mut self) -> Option<Port> {
