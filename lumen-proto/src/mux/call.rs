@@ -13,6 +13,9 @@ use crate::jsonrpc::IdKey;
 use crate::message::Packet;
 use crate::{Instant, Port};
 
+/// From so many on, waiters for one answer are looked at for those that wait no more.
+const MANY_WAITERS: usize = 1024;
+
 /// One request.
 #[derive(Debug)]
 pub(super) struct Call {
@@ -163,6 +166,17 @@ impl Calls {
             self.map.get_mut(wire).map(|call| &mut call.what)
         {
             waiters.push(waiter);
+            if waiters.len() < MANY_WAITERS || !waiters.len().is_power_of_two() {
+                return;
+            }
+            // Who cancels does not look for itself here.
+            let mut all = core::mem::take(waiters);
+            all.retain(|waiter| self.map.get(*waiter).is_some());
+            if let Some(What::Subscribe { waiters, .. } | What::Level { waiters }) =
+                self.map.get_mut(wire).map(|call| &mut call.what)
+            {
+                *waiters = all;
+            }
         }
     }
 
@@ -250,5 +264,41 @@ fn note(busy: &mut BTreeMap<(SlotId, Port), usize>, logging: &mut [usize; 2], ca
     step(count);
     if *count == 0 {
         busy.remove(&key);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn call(what: What) -> Call {
+        Call {
+            slot: SlotId::First,
+            owner: None,
+            what,
+            stage: Stage::Held,
+            method: "".into(),
+            since: Instant::ZERO,
+            due: None,
+            latest: None,
+            token: None,
+            wants_log: false,
+            batch: None,
+        }
+    }
+
+    #[test]
+    fn who_waits_and_cancels_again_and_again_leaves_little_behind() {
+        let mut calls = Calls::default();
+        let asking = calls.add(call(What::Level { waiters: Vec::new() })).unwrap();
+        let first = calls.add(call(What::Waiter)).unwrap();
+        calls.add_waiter(asking, first);
+        for _ in 0..10 * MANY_WAITERS {
+            let waiter = calls.add(call(What::Waiter)).unwrap();
+            calls.add_waiter(asking, waiter);
+            calls.take(waiter);
+        }
+        let Some(What::Level { waiters }) = calls.find(asking).map(|call| &call.what) else { panic!() };
+        assert!(waiters.contains(&first) && waiters.len() <= MANY_WAITERS, "{}", waiters.len());
     }
 }
