@@ -1,6 +1,7 @@
 //! Where the server is, and which redirects stay there.
 
 use std::fmt;
+use std::net::IpAddr;
 
 use hyper::Uri;
 use hyper::http::uri::{PathAndQuery, Scheme};
@@ -63,7 +64,8 @@ impl ServerUrl {
     /// Returns whether what is sent there can be read on the way, by others than this machine.
     pub fn is_in_the_clear(&self) -> bool {
         let host = self.uri.host().unwrap_or_default();
-        let is_local = host == "localhost" || host.starts_with("127.") || host == "[::1]";
+        let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+        let is_local = host == "localhost" || address.is_ok_and(|address| address.is_loopback());
         self.uri.scheme() == Some(&Scheme::HTTP) && !is_local
     }
 
@@ -224,7 +226,9 @@ mod tests {
     fn what_is_shown_has_no_query_and_local_hosts_need_no_tls() {
         assert_eq!(url("https://host/mcp?key=s3cret").to_string(), "https://host/mcp");
         assert_eq!(url("https://host:1/mcp").origin(), "https://host:1");
-        assert!(url("http://host").is_in_the_clear());
+        for text in ["http://host", "http://127.evil.example", "http://10.0.0.1"] {
+            assert!(url(text).is_in_the_clear(), "{text}");
+        }
         for text in ["https://host", "http://localhost:3000", "http://127.0.0.1", "http://[::1]:1"] {
             assert!(!url(text).is_in_the_clear(), "{text}");
         }

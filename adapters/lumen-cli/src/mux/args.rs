@@ -60,7 +60,8 @@ pub(crate) struct Mux {
     #[arg(long)]
     one_child: bool,
 
-    /// Also let in clients of this user, by number. May be repeated.
+    /// Also let in clients of this user, by number. May be repeated. The socket can then be reached by everybody, and
+    /// whoever is not let in is turned away when it connects.
     #[arg(long = "allow-uid", value_name = "UID")]
     pub(crate) allow: Vec<u32>,
 

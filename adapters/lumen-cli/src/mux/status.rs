@@ -79,7 +79,9 @@ fn describe(status: &Value) -> String {
         }
         text.push('\n');
         for line in list(&server["stderr"]) {
-            text += &format!("  | {}\n", line.as_str().unwrap_or_default());
+            // It is the server's text: nothing in it is for a terminal to obey.
+            let line = line.as_str().unwrap_or_default().replace(char::is_control, "\u{fffd}");
+            text += &format!("  | {line}\n");
         }
     }
     for call in list(&status["inFlight"]) {
@@ -110,13 +112,13 @@ mod tests {
             "clients": 2, "inFlightCount": 1, "queuedBytes": 0,
             "inFlight": [{"method": "tools/call", "ageMs": 1500, "client": "2.0", "server": 0}],
             "servers": [{"server": 0, "era": "legacy", "state": "backoff", "forMs": null, "retryInMs": 2500,
-                "generation": 3, "restarts": 3, "lastEnd": "exit code 1", "pid": null, "stderr": ["boom"]}],
+                "generation": 3, "restarts": 3, "lastEnd": "exit code 1", "pid": null, "stderr": ["boom\u{1b}[2J"]}],
         });
         assert_eq!(
             describe(&status),
             "2 clients, 1 requests in flight, 0 bytes waiting\n\
              server 0 (legacy): backoff retry in 2500 ms, generation 3, restarts 3, last end: exit code 1\n\
-             \x20 | boom\n  tools/call of 2.0, 1500 ms\n"
+             \x20 | boom\u{fffd}[2J\n  tools/call of 2.0, 1500 ms\n"
         );
     }
 }

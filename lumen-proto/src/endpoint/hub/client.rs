@@ -241,6 +241,9 @@ impl Hub {
 
     /// Returns whether the server that this client's next message is for has no room.
     fn is_next_too_much(&mut self, port: Port) -> bool {
+        if self.children.iter().all(|child| !child.leg.is_full()) {
+            return false;
+        }
         self.next_slot(port).is_some_and(|slot| self.child(slot).leg.is_full())
     }
 
