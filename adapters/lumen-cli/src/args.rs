@@ -204,7 +204,7 @@ pub(crate) struct Doctor {
 
 /// No `Debug`: it holds the key.
 #[derive(clap::Args)]
-#[command(after_help = format!("{BRIDGE_EXAMPLES}\n\n{}", Exit::HELP))]
+#[command(after_help = format!("{BRIDGE_EXAMPLES}\n\n{}", Exit::BRIDGE_HELP))]
 pub(crate) struct Bridge {
     /// The server's URL, http or https. Without a path it means /mcp there; with one it is used as it is.
     #[arg(long, value_name = "URL")]
@@ -398,6 +398,13 @@ pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Args, Ex
         return Err(print(&text.to_string()));
     }
     let _ = write!(std::io::stderr(), "{text}");
+    // The commonest slip, and what clap says of it would not help.
+    if error.kind() == ErrorKind::UnknownArgument && !args.iter().any(|arg| arg == "--") {
+        let _ = writeln!(
+            std::io::stderr(),
+            "lumen: a server's command goes behind --, as in: lumen connect -- npx -y some-server"
+        );
+    }
     Err(if is_help { Exit::Ok } else { Exit::Usage })
 }
 

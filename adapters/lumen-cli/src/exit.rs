@@ -28,6 +28,21 @@ Exit codes:
   3  the server could not be started
   4  the server never gave its first answer";
 
+    /// The table for the help text of `mux`.
+    pub(crate) const MUX_HELP: &str = "\
+Exit codes:
+  0  told to end, or nobody came for --idle-exit
+  1  the system refused something while it was serving
+  2  wrong command line
+  3  the socket could not be served, or the server not be found or started the first time";
+
+    /// The table for the help text of `bridge`.
+    pub(crate) const BRIDGE_HELP: &str = "\
+Exit codes:
+  0  the session was closed in order; whatever could not be had from the server was an error for its request
+  1  answers were still owed at the end, or stdout could not be written
+  2  wrong command line, key, header or certificate file; nothing was read or sent";
+
     /// The table for the help text of `status`.
     pub(crate) const STATUS_HELP: &str = "\
 Exit codes:

@@ -35,17 +35,19 @@ pub(crate) fn connect(connect: Connect) -> Exit {
         Some(Socket::Tcp(address)) => (Target::Tcp(address.clone()), address.clone()),
         None => (Target::Command(spec(&connect.server)), words(&connect.server)),
     };
-    run(Relay::connect(config), target, words, memory)
+    run(Relay::connect(config), target, (words, behind), memory)
 }
 
 pub(crate) fn wrap(wrap: Wrap) -> Exit {
     let config =
         ServerConfig::new(Behind::Process, Mode::Off).with_start_timeout(wrap.server.start_timeout());
-    run(Relay::wrap(config), Target::Command(spec(&wrap.server)), words(&wrap.server), None)
+    let words = (words(&wrap.server), Behind::Process);
+    run(Relay::wrap(config), Target::Command(spec(&wrap.server)), words, None)
 }
 
-fn run(relay: Relay, target: Target, words: String, memory: Option<Memory>) -> Exit {
-    match try_run(relay, target, words, memory) {
+/// Runs a relay; `server` is what people call the other side, and what it is.
+fn run(relay: Relay, target: Target, server: (String, Behind), memory: Option<Memory>) -> Exit {
+    match try_run(relay, target, server, memory) {
         Ok(exit) => exit,
         Err(error) => {
             say(&format!("{error}; check that stdin and stdout are open, and the limits on descriptors"));
@@ -54,9 +56,14 @@ fn run(relay: Relay, target: Target, words: String, memory: Option<Memory>) -> E
     }
 }
 
-fn try_run(relay: Relay, target: Target, words: String, mut memory: Option<Memory>) -> io::Result<Exit> {
+fn try_run(
+    relay: Relay,
+    target: Target,
+    (words, behind): (String, Behind),
+    mut memory: Option<Memory>,
+) -> io::Result<Exit> {
     let client = relay.client_port();
-    let mut report = Report::new(client, words);
+    let mut report = Report::new(client, words, behind);
     let mut relay = Loop::new(relay, Some(target));
     relay.watch(signals()?);
     relay.attach(client, Stream::stdio()?);

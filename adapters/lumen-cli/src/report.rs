@@ -1,7 +1,7 @@
 //! What people are told of a session, on stderr.
 
 use lumen_proto::endpoint::{Event, Outcome, Why};
-use lumen_proto::supervisor::Ended;
+use lumen_proto::supervisor::{Behind, Ended};
 use lumen_proto::{Exit as ChildExit, OpenErrorKind, Port};
 use tracing::{debug, info, warn};
 
@@ -15,8 +15,9 @@ const QUOTED: u64 = 8;
 #[derive(Debug)]
 pub(crate) struct Report {
     client: Port,
-    /// The server's command, as people wrote it.
+    /// The server's command or address, as people wrote it.
     command: String,
+    behind: Behind,
     /// Why the server could not be started, in words.
     why: Option<String>,
     noise: u64,
@@ -24,8 +25,8 @@ pub(crate) struct Report {
 }
 
 impl Report {
-    pub(crate) fn new(client: Port, command: String) -> Self {
-        Self { client, command, why: None, noise: 0, next_noise: QUOTED }
+    pub(crate) fn new(client: Port, command: String, behind: Behind) -> Self {
+        Self { client, command, behind, why: None, noise: 0, next_noise: QUOTED }
     }
 
     /// Takes the words for why the server could not be started.
@@ -41,6 +42,9 @@ impl Report {
             Event::Upgraded(port) => info!("{}: LUMEN frames from now on", self.side(*port)),
             Event::FellBack(port) => info!("{}: no answer to the probe, speaking JSON", self.side(*port)),
             Event::Restarting { why, .. } => match why {
+                Why::Ended(_) if self.behind == Behind::Socket => {
+                    info!("the connection was closed after the LUMEN probe, trying again without");
+                }
                 Why::Ended(ended) => warn!(
                     "the server ended after the LUMEN probe ({}), starting it again without; \
                      --negotiate offer avoids that",
@@ -104,7 +108,12 @@ impl Report {
             }
             Outcome::NotStarted(error) => {
                 let why = self.why.clone().unwrap_or_else(|| error.to_string());
+                if self.behind == Behind::Socket {
+                    say(&format!("{why}; does anything serve it? `lumen mux` does so for a Unix socket"));
+                    return Exit::NotStarted;
+                }
                 let advice = match error.kind {
+                    OpenErrorKind::NotFound if why.contains("directory") => "is the path right?",
                     OpenErrorKind::NotFound => {
                         "is it there, and on this PATH? a full path avoids the question"
                     }
@@ -113,6 +122,14 @@ impl Report {
                 };
                 say(&format!("cannot start {}: {why}; {advice}", self.command));
                 Exit::NotStarted
+            }
+            Outcome::ServerGone(_) if self.behind == Behind::Socket => {
+                say(&format!(
+                    "the connection to {} was closed while it was needed; if `lumen mux` serves it, what that printed \
+                     says why: it may have ended, be full (--max-clients), or not let this user in (--allow-uid)",
+                    self.command
+                ));
+                Exit::Failed
             }
             Outcome::ServerGone(ended) => {
                 say(&format!(
@@ -163,7 +180,7 @@ mod tests {
 
     #[test]
     fn a_long_first_burst_is_quoted_too_and_later_noise_only_counted() {
-        let mut report = Report::new(Port::new(0), String::new());
+        let mut report = Report::new(Port::new(0), String::new(), Behind::Process);
         report.noise(Port::new(1), b"x", 1000, 2000);
         assert_eq!((report.noise, report.next_noise), (1000, 2000));
         report.noise(Port::new(1), b"x", 999, 2000);

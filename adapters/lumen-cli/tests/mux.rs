@@ -108,7 +108,11 @@ fn clients_are_served_on_either_runtime_until_it_is_told_to_end() {
         let told: Value = serde_json::from_slice(&output.stdout).unwrap();
         assert_eq!((&told["clients"], &told["servers"][0]["state"]), (&3.into(), &"running".into()));
         let output = status(&mux.socket, &[]);
-        assert!(String::from_utf8(output.stdout).unwrap().starts_with("3 clients, 0 requests in flight"));
+        assert!(
+            String::from_utf8(output.stdout)
+                .unwrap()
+                .starts_with("3 clients with this one, 0 requests in flight")
+        );
         mux.end(signal);
     }
 }
@@ -175,6 +179,31 @@ fn a_server_that_is_not_there_is_told_at_once() {
         let told = String::from_utf8(output.stderr).unwrap();
         assert!(told.contains("/nonexistent/server") && told.contains("not found"), "{told}");
         assert!(!socket.exists());
+        std::fs::remove_dir_all(socket.parent().unwrap()).unwrap();
+    }
+}
+
+#[test]
+fn what_a_server_says_last_is_kept_and_passed_on() {
+    for runtime in ["tokio", "std"] {
+        let socket = scratch().join("s");
+        let mut child = Command::new(LUMEN)
+            .args(["mux", "--runtime", runtime, "--socket", socket.to_str().unwrap()])
+            .args(["--", "sh", "-c", "echo no token >&2; exec cat"])
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut stderr = BufReader::new(child.stderr.take().unwrap());
+        let mut said = [String::new(), String::new()];
+        for line in &mut said {
+            stderr.read_line(line).unwrap();
+        }
+        said.sort();
+        assert!(said[0].starts_with("lumen: ready") && said[1] == "no token\n", "{said:?}");
+        let told = String::from_utf8(status(&socket, &[]).stdout).unwrap();
+        assert!(told.contains("\n  | no token\n"), "{told}");
+        kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
+        assert_eq!(child.wait().unwrap().code(), Some(0));
         std::fs::remove_dir_all(socket.parent().unwrap()).unwrap();
     }
 }

@@ -33,6 +33,9 @@ impl Proxy {
     /// # Errors
     /// It is no `http://` or `socks5://` URL.
     pub fn parse(url: &str) -> Result<Self, Error> {
+        if !["http://", "socks5://", "socks5h://"].iter().any(|scheme| url.starts_with(scheme)) {
+            return Err(Error::Proxy("it does not begin with http:// or socks5://"));
+        }
         let server = Uri::from_static("http://server/");
         let matcher = Matcher::builder().all(url).build();
         way(matcher.intercept(&server).ok_or(Error::Proxy("it is no URL"))?, false)?;

@@ -3,6 +3,7 @@
 use lumen_proto::Port;
 use lumen_proto::endpoint::BridgeEvent;
 use lumen_proto::http::Event;
+use lumen_proto::supervisor::Behind;
 use tracing::{debug, info, warn};
 
 use crate::exit::Exit;
@@ -17,7 +18,7 @@ pub(crate) struct Report {
 
 impl Report {
     pub(crate) fn new(client: Port, url: String) -> Self {
-        Self { client: report::Report::new(client, url), noise: 0 }
+        Self { client: report::Report::new(client, url, Behind::Socket), noise: 0 }
     }
 
     /// Reports one event; the last one gives the exit code.

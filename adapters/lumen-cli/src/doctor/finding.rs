@@ -111,7 +111,7 @@ impl Finding {
         match self {
             Self::NoAnswer(_) => {
                 "run the command by itself and see what it says; is it an MCP server on stdio, and has it the \
-                 arguments and variables that it needs? --timeout waits longer"
+                 arguments and variables that it needs? if it was only slow, --start-timeout waits longer"
             }
             Self::NoEra(_) => "update the server: it has no revision of MCP that is in use",
             Self::Ended(..) => "run it by itself with this request to see why; a server refuses by an error",

@@ -20,7 +20,8 @@ Examples:
   lumen status ./s
 
 One server process serves all who connect; another one, if clients of both of MCP's eras come. Say what you want them to \
-share by giving each its own socket. stdin and stdout are not used; everything for people goes to stderr.";
+share by giving each its own socket. SOCKET.lock is kept beside the socket. Told to end, it gives requests in flight 5 s. \
+stdin and stdout are not used; everything for people goes to stderr.";
 
 const STATUS_EXAMPLES: &str = "\
 Examples:
@@ -29,7 +30,7 @@ Examples:
 
 /// How a server is shared.
 #[derive(Debug, clap::Args)]
-#[command(after_help = format!("{MUX_EXAMPLES}\n\n{}", Exit::HELP))]
+#[command(after_help = format!("{MUX_EXAMPLES}\n\n{}", Exit::MUX_HELP))]
 pub(crate) struct Mux {
     /// The Unix socket to serve. Its directory is made if it is missing; a socket that nobody serves is replaced.
     #[arg(long, value_name = "PATH")]
@@ -81,7 +82,8 @@ pub(crate) struct Mux {
 #[derive(Debug, clap::Args)]
 #[command(after_help = format!("{STATUS_EXAMPLES}\n\n{}", Exit::STATUS_HELP))]
 pub(crate) struct Status {
-    /// The socket that `lumen mux` serves.
+    /// The socket that `lumen mux` serves, with `unix:` before it or not.
+    #[arg(value_parser = parse_socket)]
     pub(crate) socket: PathBuf,
 
     /// Print one JSON object.
@@ -131,6 +133,11 @@ impl Mux {
             ..hub
         }
     }
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "what the command line's parser takes")]
+fn parse_socket(text: &str) -> Result<PathBuf, String> {
+    Ok(text.strip_prefix("unix:").unwrap_or(text).into())
 }
 
 fn parse_backoff(text: &str) -> Result<(Duration, Duration), String> {

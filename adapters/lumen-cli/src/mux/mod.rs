@@ -4,8 +4,9 @@ pub(crate) mod args;
 mod report;
 mod status;
 
-use std::io;
+use std::io::{self, Write as _};
 
+use lumen_os::{CommandSpec, Stderr};
 use lumen_proto::OpenErrorKind;
 use lumen_proto::endpoint::{Event, HubConfig, HubEvent};
 use lumen_proto::supervisor::Ended;
@@ -17,6 +18,7 @@ use tokio::net::UnixStream;
 use self::args::{Mux, Runtime};
 use self::report::Report;
 use crate::exit::Exit;
+use crate::log;
 use crate::memory::Memory;
 use crate::relay::{signals, spec, words};
 use crate::report::say;
@@ -40,7 +42,7 @@ pub(crate) fn run(mux: Mux) -> Exit {
 
 fn on_std(mux: &Mux) -> io::Result<Exit> {
     let (memory, config) = asked(mux);
-    let listening = lumen_std::Mux::bind(&mux.socket, spec(&mux.server), config, mux.allow.iter().copied());
+    let listening = lumen_std::Mux::bind(&mux.socket, command(mux), config, mux.allow.iter().copied());
     let mut serving = match listening {
         Ok(serving) => serving,
         Err(error) => return Ok(refused(&error)),
@@ -66,8 +68,7 @@ fn on_tokio(mux: &Mux) -> io::Result<Exit> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
     runtime.block_on(async {
         let (memory, config) = asked(mux);
-        let listening =
-            lumen_tokio::Mux::bind(&mux.socket, spec(&mux.server), config, mux.allow.iter().copied());
+        let listening = lumen_tokio::Mux::bind(&mux.socket, command(mux), config, mux.allow.iter().copied());
         let mut serving = match listening {
             Ok(serving) => serving,
             Err(error) => return Ok(refused(&error)),
@@ -104,18 +105,41 @@ fn asked(mux: &Mux) -> (Memory, HubConfig) {
     (memory, config)
 }
 
+/// Returns the server's command. What it writes to its standard error is passed on, and its end kept for `status`.
+fn command(mux: &Mux) -> CommandSpec {
+    let pass_on = |line: &[u8]| {
+        // It never waits, and what it cannot write is lost.
+        let _ = log::Stderr.write_all(&[line, b"\n"].concat());
+    };
+    spec(&mux.server).stderr(Stderr::Lines(Box::new(pass_on)))
+}
+
 /// What happens to a mux, whatever it runs on.
 struct Session {
     report: Report,
     memory: Memory,
+    /// What is said when it serves.
+    ready: Option<String>,
     /// A server has once been in order: from then on a failed start is one of many.
     was_ready: bool,
 }
 
 impl Session {
     fn new(mux: &Mux, memory: Memory) -> Self {
-        say(&format!("ready, serving {} for {}", mux.socket.display(), words(&mux.server)));
-        Self { report: Report::new(words(&mux.server)), memory, was_ready: false }
+        let ready = format!("ready, serving {} for {}", mux.socket.display(), words(&mux.server));
+        let report = Report::new(words(&mux.server));
+        let mut session = Self { report, memory, ready: Some(ready), was_ready: false };
+        if mux.lazy {
+            session.say_ready();
+        }
+        session
+    }
+
+    /// Says once that it serves: when its server has been started, if it is not to wait with that.
+    fn say_ready(&mut self) {
+        if let Some(ready) = self.ready.take() {
+            say(&ready);
+        }
     }
 
     /// Takes what happened; returns how to end, when it is time.
@@ -133,6 +157,7 @@ impl Session {
             HubEvent::Ready(port) => {
                 self.memory.on_ready(*port);
                 self.was_ready = true;
+                self.say_ready();
             }
             HubEvent::Ended { ended: Ended::Failed(error), .. }
                 if !self.was_ready

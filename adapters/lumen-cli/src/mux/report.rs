@@ -2,6 +2,7 @@
 
 use lumen_proto::Port;
 use lumen_proto::endpoint::{HubEvent, Parted};
+use lumen_proto::supervisor::Behind;
 use lumen_std::{MuxEvent, Refusal};
 use tracing::{debug, info, warn};
 
@@ -16,7 +17,7 @@ pub(super) struct Report {
 impl Report {
     pub(super) fn new(command: String) -> Self {
         // No client is more than another; servers have the first two ports.
-        Self { streams: Streams::new(Port::new(u32::MAX), command) }
+        Self { streams: Streams::new(Port::new(u32::MAX), command, Behind::Process) }
     }
 
     pub(super) fn event(&mut self, event: &MuxEvent) {
@@ -44,7 +45,10 @@ impl Report {
             HubEvent::Parted { port, why } => debug!("client {port} is gone ({why:?})"),
             HubEvent::Ready(port) => info!("server {port} is ready"),
             HubEvent::Ended { port, ended, again: Some(_) } => {
-                warn!("server {port} ended ({}); it is started again", how(*ended));
+                warn!(
+                    "server {port} ended ({}); it is started again when that is due and a client needs it",
+                    how(*ended)
+                );
             }
             HubEvent::Ended { port, ended, again: None } => info!("server {port} ended ({})", how(*ended)),
             HubEvent::GaveUp(port) => warn!("server {port} is not started again"),

@@ -21,7 +21,14 @@ pub(crate) fn run(status: &Status) -> Exit {
     let answer = match ask(&status.socket) {
         Ok(answer) => answer,
         Err(error) => {
-            say(&format!("{}: {error}; does `lumen mux` serve it?", status.socket.display()));
+            let advice = match error.kind() {
+                io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset | io::ErrorKind::UnexpectedEof => {
+                    "it closed the connection at once: is it full (--max-clients), or may this user not come in \
+                     (--allow-uid)?"
+                }
+                _ => "does `lumen mux` serve it?",
+            };
+            say(&format!("{}: {error}; {advice}", status.socket.display()));
             return Exit::NotStarted;
         }
     };
@@ -45,7 +52,7 @@ fn ask(socket: &Path) -> io::Result<Value> {
     let mut bounded = io::Read::take(BufReader::new(stream), MAX_ANSWER);
     bounded.read_line(&mut line)?;
     if line.is_empty() {
-        return Err(io::Error::other("it closed the connection without an answer"));
+        return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "no answer"));
     }
     let answer: Value = serde_json::from_str(&line)
         .map_err(|error| io::Error::other(format!("it answers what is no JSON: {error}")))?;
@@ -58,16 +65,16 @@ fn ask(socket: &Path) -> io::Result<Value> {
 /// The same for people.
 fn describe(status: &Value) -> String {
     let mut text = format!(
-        "{} clients, {} requests in flight, {} bytes waiting\n",
+        "{} clients with this one, {} requests in flight, {} bytes waiting for clients\n",
         status["clients"], status["inFlightCount"], status["queuedBytes"]
     );
     for server in list(&status["servers"]) {
         let era = server["era"].as_str().unwrap_or("any");
         let state = server["state"].as_str().unwrap_or("?");
         text += &format!("server {} ({era}): {state}", server["server"]);
-        for (label, key) in [("for", "forMs"), ("retry in", "retryInMs")] {
+        for (label, key) in [(" for", "forMs"), (", retry in", "retryInMs")] {
             if let Some(millis) = server[key].as_u64() {
-                text += &format!(" {label} {}", time(millis));
+                text += &format!("{label} {}", time(millis));
             }
         }
         if let Some(pid) = server["pid"].as_u64() {
@@ -116,8 +123,8 @@ mod tests {
         });
         assert_eq!(
             describe(&status),
-            "2 clients, 1 requests in flight, 0 bytes waiting\n\
-             server 0 (legacy): backoff retry in 2500 ms, generation 3, restarts 3, last end: exit code 1\n\
+            "2 clients with this one, 1 requests in flight, 0 bytes waiting for clients\n\
+             server 0 (legacy): backoff, retry in 2500 ms, generation 3, restarts 3, last end: exit code 1\n\
              \x20 | boom\u{fffd}[2J\n  tools/call of 2.0, 1500 ms\n"
         );
     }
