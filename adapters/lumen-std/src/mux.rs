@@ -21,7 +21,22 @@ const TURN_CLIENTS: usize = 16;
 /// Shares a server, started by a command, between all who connect to a Unix socket, on the thread that calls it.
 ///
 /// Nothing happens while nobody calls [`next_event`](Self::next_event); [`spawn`](Self::spawn) gives that to a thread.
-/// Dropping it closes everything, ends the server with its whole process group, and removes the socket.
+/// Dropping it closes everything, ends the server with its whole process group, and removes the socket. A signal that
+/// ends the process drops nothing: catch it, [`watch`](Self::watch) for it, and [`shut_down`](Self::shut_down).
+///
+/// ```no_run
+/// use std::path::Path;
+///
+/// use lumen_std::{Behind, CommandSpec, HubConfig, Mode, Mux, ServerConfig};
+///
+/// let config = HubConfig::new(ServerConfig::new(Behind::Process, Mode::Offer));
+/// // Only this user's clients, and root's: no others are named.
+/// let mut mux = Mux::bind(Path::new("/run/user/1000/s"), CommandSpec::new("my-server"), config, [])?;
+/// while let Some(event) = mux.next_event()? {
+///     eprintln!("{event:?}");
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 ///
 /// # Bounds
 /// Those of [`Hub`], and one descriptor for each client.
@@ -38,7 +53,8 @@ pub struct Mux {
 
 impl Mux {
     /// Serves `path`, which it makes its own; see [`Listener`]. The command is started when the first client needs it.
-    /// Clients may run as the same user, as root, or as one of `others`; only with those can other users reach the socket.
+    /// Clients may run as the same user, as root, or as one of `others`, by number; only with
+    /// those can other users reach the socket.
     ///
     /// # Errors
     /// As [`Listener::bind`].

@@ -22,7 +22,24 @@ use crate::{Driver, Stream};
 /// Shares a server, started by a command, between all who connect to a Unix socket.
 ///
 /// Nothing happens while nobody awaits [`next_event`](Self::next_event); [`spawn`](Self::spawn) gives that to a task.
-/// Dropping it closes everything, ends the server with its whole process group, and removes the socket.
+/// Dropping it closes everything, ends the server with its whole process group, and removes the socket. A signal that
+/// ends the process drops nothing: catch it, and [`shut_down`](Self::shut_down).
+///
+/// ```no_run
+/// use std::path::Path;
+///
+/// use lumen_tokio::{Behind, CommandSpec, HubConfig, Mode, Mux, ServerConfig};
+///
+/// # async fn run() -> Result<(), Box<dyn std::error::Error>> {
+/// let config = HubConfig::new(ServerConfig::new(Behind::Process, Mode::Offer));
+/// // Only this user's clients, and root's: no others are named.
+/// let mut mux = Mux::bind(Path::new("/run/user/1000/s"), CommandSpec::new("my-server"), config, [])?;
+/// while let Some(event) = mux.next_event().await {
+///     eprintln!("{event:?}");
+/// }
+/// # Ok(())
+/// # }
+/// ```
 ///
 /// # Bounds
 /// Those of [`Hub`], and one descriptor for each client.
@@ -40,7 +57,8 @@ pub struct Mux {
 
 impl Mux {
     /// Serves `path`, which it makes its own; see [`Listener`]. The command is started when the first client needs it.
-    /// Clients may run as the same user, as root, or as one of `others`; only with those can other users reach the socket.
+    /// Clients may run as the same user, as root, or as one of `others`, by number; only with
+    /// those can other users reach the socket.
     ///
     /// # Errors
     /// As [`Listener::bind`].

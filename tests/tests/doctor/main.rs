@@ -222,3 +222,11 @@ fn nothing_that_is_asked_has_an_effect() {
     let starts = text.split(|&byte| byte == b'\n').filter(|line| line == b"start").count();
     assert_eq!(starts, 5);
 }
+
+/// It sends back what it is sent, our own requests too.
+#[test]
+fn what_only_echoes_is_no_server() {
+    let output = doctor(&["--json", "--start-timeout", "1", "--timeout", "1"], ["cat"]).output().unwrap();
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(codes(&report), ["no_answer"], "{report}");
+}

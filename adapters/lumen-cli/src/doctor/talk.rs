@@ -1,5 +1,6 @@
 //! The client's side of a conversation: what was asked, and what each line of the server means to that.
 
+use lumen_proto::mcp::{FromServer, from_server};
 use serde_json::{Value, json};
 
 use super::slips::{Slip, Slips, excerpt};
@@ -92,6 +93,8 @@ impl Talk {
         let id = message.get("id").filter(|id| !id.is_null());
         match (message.get("method").and_then(Value::as_str), id) {
             (Some("ping"), Some(id)) => said.replies.push(json!({"jsonrpc": "2.0", "id": id, "result": {}})),
+            // Our own request sent back, as `cat` does: an answer to that would come back as the answer to ours.
+            (Some(method), Some(id)) if self.is_ours(method, id) => {}
             (Some(method), Some(id)) => {
                 let error = json!({"code": -32601, "message": format!("{method} is not served here")});
                 said.replies.push(json!({"jsonrpc": "2.0", "id": id, "error": error}));
@@ -105,6 +108,12 @@ impl Talk {
             (Some(_), None) => {}
             (None, id) => self.on_answer(message, id, line, slips, said),
         }
+    }
+
+    /// Returns whether this is a request of ours that is open, and none that servers make.
+    fn is_ours(&self, method: &str, id: &Value) -> bool {
+        let is_open = id.as_u64().is_some_and(|id| self.open.contains(&id));
+        is_open && from_server(method, true) == FromServer::Refuse
     }
 
     fn on_answer(
