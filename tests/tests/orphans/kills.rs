@@ -227,3 +227,14 @@ fn a_guard_is_of_no_use_by_hand() {
     assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0));
     assert!(String::from_utf8(output.stderr).unwrap().contains("lumen starts guards itself"));
 }
+
+/// What a process is told to ignore it ignores, with a guard before it or not.
+#[test]
+fn ignored_signals_stay_ignored() {
+    let script = "trap '' USR1; exec \"$0\" connect -- sh -c 'grep SigIgn /proc/self/status >&2'";
+    let output = Command::new("sh").args(["-c", script]).arg(lumen()).stdin(Stdio::null()).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    let mask = said.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap_or_else(|| panic!("{said}"));
+    // The tenth signal.
+    assert_ne!(u64::from_str_radix(mask.trim(), 16).unwrap() & 0x200, 0, "{said}");
+}

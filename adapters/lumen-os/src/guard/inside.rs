@@ -49,7 +49,10 @@ pub fn run(command: impl IntoIterator<Item = OsString>) -> io::Result<()> {
     let nowhere = fs::OpenOptions::new().read(true).write(true).open("/dev/null")?;
     let (signals, write) = UnixStream::pair()?;
     signals.set_nonblocking(true)?;
-    for signal in TAKEN.into_iter().chain([SIGCHLD]) {
+    // What is ignored already ends nobody, and the command is to ignore it as well.
+    let ignored = ignored_signals()?;
+    let taken = TAKEN.into_iter().filter(|signal| ignored & (1 << (signal - 1)) == 0);
+    for signal in taken.chain([SIGCHLD]) {
         signal_hook::low_level::pipe::register(signal, write.try_clone()?)?;
     }
     let mut words = command.into_iter();
@@ -74,6 +77,14 @@ pub fn run(command: impl IntoIterator<Item = OsString>) -> io::Result<()> {
     tree.end(order == Ok(Order::Abandoned));
     order?;
     Ok(())
+}
+
+/// Returns the signals that this process ignores, the lowest bit for signal 1.
+fn ignored_signals() -> io::Result<u64> {
+    let status = fs::read_to_string("/proc/self/status")?;
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    mask.ok_or_else(|| io::Error::other("the system does not say which signals are ignored"))
 }
 
 /// Receives the command's standard input; `None` if who wanted to send it is gone.
