@@ -130,6 +130,8 @@ pub struct Session {
     said: Vec<u8>,
     mark: Mark,
     deadline: Instant,
+    /// It had ended when that was last looked at.
+    is_over: bool,
 }
 
 /// What a session left.
@@ -186,6 +188,7 @@ impl Session {
             said: Vec::new(),
             mark,
             deadline: Instant::now() + LIMIT,
+            is_over: false,
         }
     }
 
@@ -273,7 +276,9 @@ impl Session {
     fn wait(&mut self) {
         let left = self.deadline.saturating_duration_since(Instant::now());
         let pidfd = pidfd_open(Pid::from_child(&self.child), PidfdFlags::empty()).unwrap();
-        let is_over = wait_exit(self.child.id(), Duration::ZERO);
+        // It may have ended since it was last asked whether all is done; then that is asked once more.
+        let was_over = std::mem::replace(&mut self.is_over, wait_exit(self.child.id(), Duration::ZERO));
+        let is_over = self.is_over && was_over;
         let ends = [
             Some((pidfd.as_fd(), PollFlags::IN)),
             self.stdout.as_ref().map(|fd| (fd.as_fd(), PollFlags::IN)),
