@@ -5,7 +5,7 @@ use core::fmt::{self, Write};
 
 use bytes::{Bytes, BytesMut};
 
-use crate::jsonrpc::escape_into;
+use crate::jsonrpc::{Escaped, escape_into};
 
 /// What an adapter could not do.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -179,16 +179,6 @@ impl fmt::Display for Failure {
 }
 
 impl core::error::Error for Failure {}
-
-/// Escapes what is formatted into it.
-struct Escaped<'a>(&'a mut BytesMut);
-
-impl fmt::Write for Escaped<'_> {
-    fn write_str(&mut self, text: &str) -> fmt::Result {
-        escape_into(self.0, text);
-        Ok(())
-    }
-}
 
 #[cfg(test)]
 mod tests {

@@ -28,4 +28,4 @@ pub use path::{Member, Members, decode_str, find, members, text_is};
 pub use scan::{Scan, Scanned};
 pub use span::Span;
 pub use splice::{Patch, Patches, apply, insert_member, remove_member};
-pub(crate) use text::escape_into;
+pub(crate) use text::{Escaped, escape_into};

@@ -1,10 +1,10 @@
 //! Error answers that are ours, not a server's.
 
-use core::fmt::{self, Write};
+use core::fmt::Write;
 
 use bytes::{Bytes, BytesMut};
 
-use super::text::escape_into;
+use super::text::{Escaped, escape_into};
 use crate::Reason;
 
 /// The most bytes of a detail that are quoted.
@@ -39,16 +39,6 @@ pub fn error(id: Option<&[u8]>, reason: &Reason, detail: Option<&str>) -> Bytes 
     }
     out.extend_from_slice(b"}}}");
     out.freeze()
-}
-
-/// Escapes what is formatted into it.
-struct Escaped<'a>(&'a mut BytesMut);
-
-impl fmt::Write for Escaped<'_> {
-    fn write_str(&mut self, text: &str) -> fmt::Result {
-        escape_into(self.0, text);
-        Ok(())
-    }
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use alloc::borrow::Cow;
 use alloc::string::String;
+use core::fmt;
 
 use bytes::{BufMut, BytesMut};
 
@@ -120,6 +121,16 @@ pub(super) fn decode(token: &[u8]) -> Option<Cow<'_, str>> {
         }
     }
     Some(Cow::Owned(decoded))
+}
+
+/// Escapes what is formatted into it, as [`escape_into`] does.
+pub(crate) struct Escaped<'a>(pub(crate) &'a mut BytesMut);
+
+impl fmt::Write for Escaped<'_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        escape_into(self.0, text);
+        Ok(())
+    }
 }
 
 /// Appends `text` as it stands inside a JSON string, without the quotes.
