@@ -105,8 +105,8 @@ pub(super) struct Calls {
     dues: BTreeSet<(Instant, Due)>,
     /// How many calls of a client a server works on; what it asks meanwhile is most likely about these.
     busy: BTreeMap<(SlotId, Port), usize>,
-    /// How many calls in flight asked for log messages.
-    logging: [usize; 2],
+    /// Calls that a server works on and that asked for log messages.
+    logging: BTreeSet<(SlotId, WireId)>,
 }
 
 impl Calls {
@@ -115,7 +115,7 @@ impl Calls {
         let due = call.due;
         let wire = self.map.try_insert(call).ok()?;
         if let Some(call) = self.map.get(wire) {
-            note(&mut self.busy, &mut self.logging, call, true);
+            note(&mut self.busy, &mut self.logging, wire, call, true);
         }
         if let Some(due) = due {
             self.dues.insert((due, Due::Call(wire)));
@@ -126,7 +126,7 @@ impl Calls {
     /// Takes a call out: whatever else comes for it finds nothing.
     pub(super) fn take(&mut self, wire: WireId) -> Option<Call> {
         let call = self.map.take(wire)?;
-        note(&mut self.busy, &mut self.logging, &call, false);
+        note(&mut self.busy, &mut self.logging, wire, &call, false);
         if let Some(due) = call.due {
             self.dues.remove(&(due, Due::Call(wire)));
         }
@@ -143,9 +143,9 @@ impl Calls {
         if let Some(old) = call.due {
             self.dues.remove(&(old, Due::Call(wire)));
         }
-        note(&mut self.busy, &mut self.logging, call, false);
+        note(&mut self.busy, &mut self.logging, wire, call, false);
         change(call);
-        note(&mut self.busy, &mut self.logging, call, true);
+        note(&mut self.busy, &mut self.logging, wire, call, true);
         if let Some(new) = call.due {
             self.dues.insert((new, Due::Call(wire)));
         }
@@ -227,12 +227,12 @@ impl Calls {
 
     /// Returns the owner of the one call that asked this server for log messages, if there is exactly one.
     pub(super) fn sole_logger(&self, slot: SlotId) -> Option<Port> {
-        let count = self.logging.get(slot.index())?;
-        if *count != 1 {
+        let mut calls = self.logging.range((slot, WireId::FIRST)..).take_while(|(of, _)| *of == slot);
+        let (_, wire) = calls.next()?;
+        if calls.next().is_some() {
             return None;
         }
-        let mut calls = self.map.iter().filter(|(_, call)| call.slot == slot && call.wants_log);
-        calls.next().and_then(|(_, call)| call.owner.as_ref()).map(|owner| owner.client)
+        self.map.get(*wire)?.owner.as_ref().map(|owner| owner.client)
     }
 
     pub(super) fn len(&self) -> usize {
@@ -245,15 +245,22 @@ impl Calls {
 }
 
 /// Counts a call that comes or goes, while the server works on it.
-fn note(busy: &mut BTreeMap<(SlotId, Port), usize>, logging: &mut [usize; 2], call: &Call, comes: bool) {
+fn note(
+    busy: &mut BTreeMap<(SlotId, Port), usize>,
+    logging: &mut BTreeSet<(SlotId, WireId)>,
+    wire: WireId,
+    call: &Call,
+    comes: bool,
+) {
     if call.stage != Stage::Sent {
         return;
     }
-    let step = |count: &mut usize| *count = if comes { *count + 1 } else { count.saturating_sub(1) };
-    if call.wants_log
-        && let Some(count) = logging.get_mut(call.slot.index())
-    {
-        step(count);
+    if call.wants_log {
+        if comes {
+            logging.insert((call.slot, wire));
+        } else {
+            logging.remove(&(call.slot, wire));
+        }
     }
     let Some(owner) = &call.owner else { return };
     if !matches!(call.what, What::Request | What::Discover) {
@@ -261,7 +268,7 @@ fn note(busy: &mut BTreeMap<(SlotId, Port), usize>, logging: &mut [usize; 2], ca
     }
     let key = (call.slot, owner.client);
     let count = busy.entry(key).or_default();
-    step(count);
+    *count = if comes { *count + 1 } else { count.saturating_sub(1) };
     if *count == 0 {
         busy.remove(&key);
     }
