@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use bytes::BytesMut;
 use lumen_proto::limits::READ_CHUNK;
 use lumen_proto::{Action, ChildEvent, Exit, Input, Instant, Machine, OpenError, Port, Signal};
 
@@ -30,8 +31,8 @@ pub enum Op {
     Open(Port),
     /// Read at most so many bytes; answered by [`Done::Read`]. Carries no buffer: bindings may share one.
     Read(Port, usize),
-    /// Write any prefix of [`Pump::write_bytes`]; answered by [`Done::Wrote`]. Those bytes neither move nor
-    /// change until then.
+    /// Write any prefix of [`Pump::write_bytes`], or of what [`Pump::lend_write`] lends; answered by [`Done::Wrote`].
+    /// Those bytes neither move nor change until then.
     Write(Port),
     /// Close the writing half; answered by [`Done::Finished`], also when that failed or was cancelled.
     Finish(Port),
@@ -218,6 +219,19 @@ impl<M: Machine> Pump<M> {
     /// Returns what the write in flight on `port` is to write; empty if there is none.
     pub fn write_bytes(&self, port: Port) -> &[u8] {
         self.ports.get(&port).map_or(&[], State::unwritten)
+    }
+
+    /// Lends the buffer of the write in flight on `port`, to an operation that must own what it writes: all from the
+    /// given offset on. Give it back before the write is completed; [`write_bytes`](Self::write_bytes) is empty meanwhile.
+    pub fn lend_write(&mut self, port: Port) -> (BytesMut, usize) {
+        self.ports.get_mut(&port).map_or_else(Default::default, State::lend)
+    }
+
+    /// Takes a lent buffer back. It is dropped if its port is gone.
+    pub fn give_back_write(&mut self, port: Port, buffer: BytesMut) {
+        if let Some(state) = self.ports.get_mut(&port) {
+            state.give_back(buffer);
+        }
     }
 
     /// Returns how many operations are started or about to be, and not completed.

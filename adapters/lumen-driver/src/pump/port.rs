@@ -144,8 +144,19 @@ impl State {
         }
     }
 
+    /// Not while a write is in flight: its bytes may be lent.
     pub(super) fn wants_fill(&self) -> bool {
-        self.output == Output::Waiting && self.unwritten().is_empty()
+        self.output == Output::Waiting && !self.writing && self.unwritten().is_empty()
+    }
+
+    pub(super) fn lend(&mut self) -> (BytesMut, usize) {
+        if self.writing { (std::mem::take(&mut self.buffer), self.written) } else { Default::default() }
+    }
+
+    pub(super) fn give_back(&mut self, buffer: BytesMut) {
+        if self.writing {
+            self.buffer = buffer;
+        }
     }
 
     pub(super) fn unwritten(&self) -> &[u8] {

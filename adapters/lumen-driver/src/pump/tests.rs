@@ -70,6 +70,28 @@ fn the_end_of_a_stream_is_told_once_and_ends_reading() {
 }
 
 #[test]
+fn what_is_lent_to_a_write_comes_back_and_nothing_is_gathered_meanwhile() {
+    let mut pump = quiet(&[A]);
+    assert_eq!(pump.lend_write(A).0, b""[..]);
+    pump.with(T, |toy| toy.send(A, b"first"));
+    assert_eq!(ops(&mut pump), [Op::Write(A)]);
+    let (lent, from) = pump.lend_write(A);
+    assert_eq!((&lent[..], from), (&b"first"[..], 0));
+    pump.with(T, |toy| toy.send(A, b"second"));
+    assert_eq!(ops(&mut pump), []);
+    assert!(!pump.is_written() && pump.write_bytes(A).is_empty());
+    pump.give_back_write(A, lent);
+    wrote(&mut pump, A, 3);
+    assert_eq!(ops(&mut pump), [Op::Write(A)]);
+    let (lent, from) = pump.lend_write(A);
+    assert_eq!(lent[from..], b"st"[..]);
+    pump.give_back_write(A, lent);
+    wrote(&mut pump, A, 2);
+    assert_eq!(ops(&mut pump), [Op::Write(A)]);
+    assert_eq!(pump.write_bytes(A), b"second");
+}
+
+#[test]
 fn a_cancelled_read_or_write_of_an_open_port_is_started_again() {
     let mut pump = Pump::new(Toy::default());
     pump.complete(T, Done::Opened(A, Ok(())));
