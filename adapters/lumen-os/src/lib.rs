@@ -6,6 +6,8 @@
 //! [`connect_unix`] and [`connect_tcp`], which wait up to [`CONNECT_TIMEOUT`], [`Process::end`], which waits for the
 //! kernel to end what it has just killed, and [`spawn`] of a guarded command, which waits for its [`guard`].
 //!
+//! [`reactor`] is what the bindings to runtimes that tell of readiness are made of.
+//!
 //! Built and tested on Linux (pidfds, `/proc`).
 
 mod child;
@@ -14,6 +16,7 @@ mod command;
 mod error;
 pub mod guard;
 mod listener;
+pub mod reactor;
 mod socket;
 mod stderr;
 pub mod stdio;

@@ -33,22 +33,52 @@ pub enum Drained {
 #[derive(Debug)]
 pub struct StderrDrain {
     fd: OwnedFd,
-    lines: Lines,
-    tail: StderrTail,
+    lines: StderrLines,
 }
 
 impl StderrDrain {
     /// Takes the reading end, which must be non-blocking, as [`spawn`](crate::spawn) made it.
     pub fn new(fd: OwnedFd) -> Self {
-        Self { fd, lines: Lines::default(), tail: StderrTail::default() }
+        Self { fd, lines: StderrLines::default() }
     }
 
     /// Reads what has arrived, at most 64 KiB, and hands each line to `on_line`, without its line feed.
-    pub fn drain(&mut self, mut on_line: impl FnMut(&[u8])) -> Drained {
+    pub fn drain(&mut self, on_line: impl FnMut(&[u8])) -> Drained {
+        self.lines.drain(self.fd.as_fd(), on_line)
+    }
+
+    /// Reads what is left after the child's end, at most 64 KiB, hands out the last line even if it has no line
+    /// feed, and returns the tail.
+    pub fn finish(mut self, on_line: impl FnMut(&[u8])) -> StderrTail {
+        self.lines.finish(self.fd.as_fd(), on_line);
+        self.into_tail()
+    }
+
+    /// Returns the end of what was read so far, and reads no more.
+    pub fn into_tail(self) -> StderrTail {
+        self.lines.into_tail()
+    }
+
+    /// Returns the end of what was read so far.
+    pub fn tail(&self) -> &StderrTail {
+        self.lines.tail()
+    }
+}
+
+/// [`StderrDrain`] for those whose runtime holds the descriptor.
+#[derive(Debug, Default)]
+pub(crate) struct StderrLines {
+    lines: Lines,
+    tail: StderrTail,
+}
+
+impl StderrLines {
+    /// As [`StderrDrain::drain`].
+    pub(crate) fn drain(&mut self, fd: BorrowedFd<'_>, mut on_line: impl FnMut(&[u8])) -> Drained {
         let mut buf = [0; READ];
         let mut left = BUDGET;
         while left > 0 {
-            match rustix::io::read(&self.fd, &mut buf) {
+            match rustix::io::read(fd, &mut buf) {
                 Ok(len @ 1..) => {
                     let bytes = buf.get(..len).unwrap_or_default();
                     self.tail.push(bytes);
@@ -66,23 +96,19 @@ impl StderrDrain {
         Drained::More
     }
 
-    /// Reads what is left after the child's end, at most 64 KiB, hands out the last line even if it has no line
-    /// feed, and returns the tail.
-    pub fn finish(mut self, mut on_line: impl FnMut(&[u8])) -> StderrTail {
-        if self.drain(&mut on_line) != Drained::Ended {
+    /// As [`StderrDrain::finish`].
+    pub(crate) fn finish(&mut self, fd: BorrowedFd<'_>, mut on_line: impl FnMut(&[u8])) {
+        if self.drain(fd, &mut on_line) != Drained::Ended {
             self.lines.finish(&mut on_line);
         }
-        self.tail
     }
 
-    /// Returns the end of what was read so far, and reads no more.
-    pub fn into_tail(self) -> StderrTail {
-        self.tail
-    }
-
-    /// Returns the end of what was read so far.
-    pub fn tail(&self) -> &StderrTail {
+    pub(crate) fn tail(&self) -> &StderrTail {
         &self.tail
+    }
+
+    pub(crate) fn into_tail(self) -> StderrTail {
+        self.tail
     }
 }
 

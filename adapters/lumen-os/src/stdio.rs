@@ -67,7 +67,7 @@ impl Stdin {
     ///
     /// # Errors
     /// `WouldBlock` if nothing is there yet.
-    pub fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+    pub fn read(&self, buf: &mut [u8]) -> io::Result<usize> {
         match self.way {
             Way::Own => {}
             Way::Socket => return socket::recv(self.fd.as_fd(), buf),
@@ -119,7 +119,7 @@ impl Stdout {
     /// # Errors
     /// `WouldBlock` if there is no room; `BrokenPipe` if nobody reads any more (no signal is raised: Rust
     /// programs ignore SIGPIPE).
-    pub fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+    pub fn write(&self, bytes: &[u8]) -> io::Result<usize> {
         let bytes = match self.way {
             Way::Own => bytes,
             Way::Socket => return socket::send(self.fd.as_fd(), bytes),

@@ -10,8 +10,8 @@ use rustix::event::{PollFd, PollFlags, poll};
 #[test]
 #[ignore = "started by the other test"]
 fn second_process() {
-    let mut stdin = Stdin::own().unwrap();
-    let mut stdout = Stdout::own().unwrap();
+    let stdin = Stdin::own().unwrap();
+    let stdout = Stdout::own().unwrap();
     assert_eq!(stdin.read(&mut [0; 1]).unwrap_err().kind(), std::io::ErrorKind::WouldBlock);
     stdout.write(b"<hello>").unwrap();
     stdout.finish().unwrap();

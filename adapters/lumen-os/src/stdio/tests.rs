@@ -30,7 +30,7 @@ fn pipe(way: Way) -> (Stdin, Stdout, OwnedFd, OwnedFd) {
 #[test]
 fn pipes_never_block_and_keep_their_flags() {
     for way in [Way::Own, Way::PollFirst] {
-        let (mut stdin, mut stdout, read, write) = pipe(way);
+        let (stdin, stdout, read, write) = pipe(way);
         let mut buf = [0; 100_000];
         assert!(stdin.is_pollable() && stdout.is_pollable());
         assert!(would_block(stdin.read(&mut buf)));
@@ -59,7 +59,7 @@ fn pipes_never_block_and_keep_their_flags() {
 #[test]
 fn writing_to_a_pipe_that_nobody_reads_is_an_error() {
     for way in [Way::Own, Way::PollFirst] {
-        let (stdin, mut stdout, read, _write) = pipe(way);
+        let (stdin, stdout, read, _write) = pipe(way);
         drop((stdin, read));
         assert_eq!(stdout.write(b"x").unwrap_err().kind(), io::ErrorKind::BrokenPipe);
     }
@@ -69,15 +69,15 @@ fn writing_to_a_pipe_that_nobody_reads_is_an_error() {
 fn pipe_whose_reader_is_gone_already_is_taken_and_fails_on_writing() {
     let (read, write) = std::io::pipe().unwrap();
     drop(read);
-    let mut stdout = Stdout::new(write.into()).unwrap();
+    let stdout = Stdout::new(write.into()).unwrap();
     assert_eq!(stdout.write(b"x").unwrap_err().kind(), io::ErrorKind::BrokenPipe);
 }
 
 #[test]
 fn sockets_never_block_keep_their_flags_and_half_close() {
     let (ours, mut theirs) = UnixStream::pair().unwrap();
-    let mut stdin = Stdin::new(ours.try_clone().unwrap().into()).unwrap();
-    let mut stdout = Stdout::new(ours.try_clone().unwrap().into()).unwrap();
+    let stdin = Stdin::new(ours.try_clone().unwrap().into()).unwrap();
+    let stdout = Stdout::new(ours.try_clone().unwrap().into()).unwrap();
     assert_eq!((stdin.way, stdout.way), (Way::Socket, Way::Socket));
     let block = [7; 65536];
     assert!(would_block(stdin.read(&mut [0; 8])));
@@ -105,19 +105,19 @@ fn files_and_null_are_always_ready_and_not_pollable() {
     let path = std::env::temp_dir().join(format!("lumen-os-{}-stdio", std::process::id()));
     let mut file = File::options().create(true).truncate(true).read(true).write(true).open(&path).unwrap();
     std::fs::remove_file(&path).unwrap();
-    let mut stdout = Stdout::new(file.try_clone().unwrap().into()).unwrap();
+    let stdout = Stdout::new(file.try_clone().unwrap().into()).unwrap();
     assert!(!stdout.is_pollable());
     assert_eq!(stdout.write(&[b'x'; 5000]).unwrap(), PIPE_BUF);
     file.rewind().unwrap();
-    let mut stdin = Stdin::new(file.try_clone().unwrap().into()).unwrap();
+    let stdin = Stdin::new(file.try_clone().unwrap().into()).unwrap();
     assert!(!stdin.is_pollable());
     let mut buf = [0; 8192];
     assert_eq!(stdin.read(&mut buf).unwrap(), PIPE_BUF);
     assert_eq!(stdin.read(&mut buf).unwrap(), 0);
 
     let null = File::options().read(true).write(true).open("/dev/null").unwrap();
-    let mut stdin = Stdin::new(null.try_clone().unwrap().into()).unwrap();
-    let mut stdout = Stdout::new(null.try_clone().unwrap().into()).unwrap();
+    let stdin = Stdin::new(null.try_clone().unwrap().into()).unwrap();
+    let stdout = Stdout::new(null.try_clone().unwrap().into()).unwrap();
     assert!(!stdin.is_pollable() && !stdout.is_pollable());
     assert_eq!(stdin.read(&mut buf).unwrap(), 0);
     assert_eq!(stdout.write(b"gone").unwrap(), 4);
