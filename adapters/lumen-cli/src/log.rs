@@ -1,11 +1,37 @@
-//! Logging to stderr, which whoever started this process may never read: a full pipe loses lines and stops nothing.
+//! Logging to stderr, which whoever started this process may never read: a full pipe loses lines and stops nothing. Or to
+//! a file that takes its place.
 
+use std::ffi::OsString;
+use std::fs::{File, OpenOptions};
 use std::io::{self, IsTerminal as _, Write, stderr};
 use std::os::fd::AsFd as _;
-use std::sync::{LazyLock, Mutex, PoisonError};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::{LazyLock, Mutex, OnceLock, PoisonError};
 
 use lumen_os::stdio::Stdout;
+use rustix::stdio::dup2_stderr;
 use tracing_subscriber::EnvFilter;
+
+/// Bytes of a log file before it is renamed and begun anew. Worst case: twice this, plus two lines, on the disk.
+pub(crate) const MAX_LOG: u64 = 1024 * 1024;
+
+/// The file that has taken the place of standard error.
+static LOG: OnceLock<PathBuf> = OnceLock::new();
+
+/// Puts a file in the place of standard error, for good. To be called before anything is said.
+///
+/// # Errors
+/// It cannot be opened, or made with mode 0600.
+pub(crate) fn to_file(path: &Path) -> io::Result<()> {
+    dup2_stderr(open(path)?)?;
+    let _ = LOG.set(path.to_owned());
+    Ok(())
+}
+
+fn open(path: &Path) -> io::Result<File> {
+    OpenOptions::new().append(true).create(true).mode(0o600).open(path)
+}
 
 /// Sets logging up: warnings by default, more with every `-v`; `RUST_LOG` decides alone if it is set.
 pub(crate) fn init(verbose: u8) {
@@ -87,17 +113,44 @@ impl<W: Write> Lines<W> {
 
 /// This process's standard error without blocking; nothing if it cannot be examined.
 #[derive(Debug)]
-struct Own(Option<Stdout>);
+struct Own {
+    to: Option<Stdout>,
+    /// Of the file, if it is one that is begun anew.
+    len: u64,
+}
 
 impl Own {
     fn new() -> Self {
-        Self(stderr().as_fd().try_clone_to_owned().and_then(Stdout::new).ok())
+        let len = LOG.get().and_then(|path| path.metadata().ok()).map_or(0, |file| file.len());
+        Self { to: own(), len }
     }
+
+    /// Begins the log file anew. If that cannot be done, the old one goes on.
+    fn begin_anew(&mut self, path: &Path) -> io::Result<()> {
+        let mut old = OsString::from(path);
+        old.push(".old");
+        std::fs::rename(path, old)?;
+        dup2_stderr(open(path)?)?;
+        self.to = own();
+        Ok(())
+    }
+}
+
+fn own() -> Option<Stdout> {
+    stderr().as_fd().try_clone_to_owned().and_then(Stdout::new).ok()
 }
 
 impl Write for Own {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.as_mut().map_or(Ok(bytes.len()), |to| to.write(bytes))
+        if let Some(path) = LOG.get()
+            && self.len >= MAX_LOG
+        {
+            self.len = 0;
+            let _ = self.begin_anew(path);
+        }
+        let count = self.to.as_mut().map_or(Ok(bytes.len()), |to| to.write(bytes))?;
+        self.len += count as u64;
+        Ok(count)
     }
 
     fn flush(&mut self) -> io::Result<()> {

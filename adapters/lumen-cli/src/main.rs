@@ -28,6 +28,12 @@ fn main() -> ExitCode {
         Ok(args) => args,
         Err(exit) => return exit.into(),
     };
+    if let Command::Mux(mux::args::Mux { log: Some(path), .. }) = &args.command
+        && let Err(error) = log::to_file(path)
+    {
+        report::say(&format!("cannot write the log {}: {error}", path.display()));
+        return exit::Exit::NotStarted.into();
+    }
     log::init(args.verbose);
     let exit = match args.command {
         Command::Connect(connect) => relay::connect(connect),

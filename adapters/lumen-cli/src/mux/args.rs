@@ -74,6 +74,11 @@ pub(crate) struct Mux {
     #[arg(long, value_enum, default_value_t = Runtime::Tokio)]
     pub(crate) runtime: Runtime,
 
+    /// Append all that is for people to this file in place of stderr: what the mux says, and what the server writes to its
+    /// standard error. Above 1 MiB the file is renamed to FILE.old, in place of an older one, and begun anew.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) log: Option<PathBuf>,
+
     #[command(flatten)]
     pub(crate) server: Server,
 }
