@@ -28,8 +28,8 @@ pub use command::{CommandSpec, LineFn, Stderr, Target};
 pub use error::{ConnectError, ListenError, SpawnError};
 pub use listener::{Accepted, BACKLOG, Listener, is_exhausted, own_uid};
 pub use socket::{
-    CONNECT_TIMEOUT, MAX_UNIX_PATH, connect_tcp, connect_unix, is_hung_up, recv, send, shutdown_write,
-    stream_from,
+    CONNECT_TIMEOUT, MAX_UNIX_PATH, connect_tcp, connect_unix, is_hung_up, recv, send, set_nodelay,
+    shutdown_write, stream_from,
 };
 pub use stderr::{Drained, MAX_STDERR_LINE, MAX_STDERR_TAIL, StderrDrain, StderrTail};
 pub use verdict::{MAX_VERDICTS, Verdicts};

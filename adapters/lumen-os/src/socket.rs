@@ -86,9 +86,18 @@ fn try_tcp(host_port: &str) -> io::Result<OwnedFd> {
 /// The descriptor is no socket.
 pub fn stream_from(fd: OwnedFd) -> io::Result<OwnedFd> {
     set_nonblocking(fd.as_fd())?;
-    match set_tcp_nodelay(&fd, true) {
+    set_nodelay(fd.as_fd())?;
+    Ok(fd)
+}
+
+/// Lets small messages of a TCP socket leave at once (`TCP_NODELAY`); a Unix socket does so anyway.
+///
+/// # Errors
+/// The descriptor is no socket, or the connection is broken.
+pub fn set_nodelay(fd: BorrowedFd<'_>) -> io::Result<()> {
+    match set_tcp_nodelay(fd, true) {
         // A Unix socket has no such option.
-        Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOPROTOOPT) => Ok(fd),
+        Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOPROTOOPT) => Ok(()),
         Err(errno) => Err(errno.into()),
     }
 }

@@ -1,0 +1,3 @@
+//! lumen on smol.
+
+pub use crate::{Client, Driver, Server, Stream};
