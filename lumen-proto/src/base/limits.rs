@@ -81,6 +81,18 @@ pub const DRAIN_TIMEOUT: Duration = Duration::from_millis(500);
 /// How long requests are still read and answered with an error after the server is gone for good.
 pub const LINGER: Duration = Duration::from_millis(300);
 
+/// How long a connection that was lost may take to be made again, all tries together.
+pub const RECONNECT_LIMIT: Duration = Duration::from_secs(30);
+
+/// The wait before the second try; doubled with every further one. The first is at once.
+pub const RECONNECT_BASE: Duration = Duration::from_millis(100);
+
+/// The longest such wait.
+pub const RECONNECT_CAP: Duration = Duration::from_secs(2);
+
+/// How long a connection must have lasted for the tries before it to be forgotten.
+pub const RECONNECT_RESET_AFTER: Duration = Duration::from_secs(5);
+
 /// The wait before a child that died is started again; doubled with every further death.
 pub const BACKOFF_BASE: Duration = Duration::from_secs(3);
 

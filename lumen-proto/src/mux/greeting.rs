@@ -15,13 +15,6 @@ use crate::mcp::{Era, Revision};
 use crate::message::{Edits, Packet};
 use crate::{Port, Reason};
 
-/// What comes and goes with lists that a server announces changes of.
-const LISTS: [(&str, &str); 3] = [
-    ("tools", "notifications/tools/list_changed"),
-    ("prompts", "notifications/prompts/list_changed"),
-    ("resources", "notifications/resources/list_changed"),
-];
-
 impl Mux {
     /// Takes a client's `initialize`.
     pub(super) fn on_initialize(
@@ -129,10 +122,8 @@ impl Mux {
     /// Tells those who were greeted before a restart that lists may have changed.
     pub(super) fn announce_changes(&mut self, slot: SlotId) {
         let Some(hello) = &self.slot(slot).hello else { return };
-        let announces =
-            |name| member(&hello.answer, &["capabilities", name, "listChanged"]) == Some(&b"true"[..]);
-        let changed = LISTS.map(|(name, method)| announces(name).then_some(method));
-        for packet in changed.into_iter().flatten().filter_map(own::notification) {
+        let answer = hello.answer.clone();
+        for packet in own::list_changes(&answer) {
             self.broadcast(slot, &packet, |client| client.era == Some(Era::Legacy));
         }
     }

@@ -12,7 +12,7 @@ mod cancel;
 mod client;
 mod greeting;
 mod notice;
-mod own;
+pub(crate) mod own;
 mod request;
 mod reverse;
 mod share;

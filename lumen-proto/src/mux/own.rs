@@ -2,14 +2,22 @@
 
 use alloc::format;
 use alloc::string::String;
+use core::fmt::Display;
 
 use bytes::Bytes;
 
 use crate::Reason;
 use crate::idmap::WireId;
-use crate::jsonrpc::{Message, reply};
+use crate::jsonrpc::{Message, find, reply};
 use crate::mcp::{Level, Revision};
 use crate::message::Packet;
+
+/// What comes and goes with lists that a server announces changes of.
+const LISTS: [(&str, &str); 3] = [
+    ("tools", "notifications/tools/list_changed"),
+    ("prompts", "notifications/prompts/list_changed"),
+    ("resources", "notifications/resources/list_changed"),
+];
 
 /// Checks a text of ours. `None` only if a part of it is no JSON, which no part that was read is.
 fn packet(text: String) -> Option<Packet> {
@@ -48,12 +56,12 @@ pub(super) fn initialize(id: WireId) -> Option<Packet> {
     ))
 }
 
-pub(super) fn notification(method: &str) -> Option<Packet> {
+pub(crate) fn notification(method: &str) -> Option<Packet> {
     packet(format!(r#"{{"jsonrpc":"2.0","method":"{method}"}}"#))
 }
 
 /// `id` is a JSON token.
-pub(super) fn cancelled(id: &[u8], reason: &str) -> Option<Packet> {
+pub(crate) fn cancelled(id: &[u8], reason: &str) -> Option<Packet> {
     packet(format!(
         r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{},"reason":"{reason}"}}}}"#,
         text(id),
@@ -61,13 +69,25 @@ pub(super) fn cancelled(id: &[u8], reason: &str) -> Option<Packet> {
 }
 
 /// `uri` is a JSON token.
-pub(super) fn resource(id: WireId, method: &str, uri: &[u8]) -> Option<Packet> {
+pub(crate) fn resource(id: impl Display, method: &str, uri: &[u8]) -> Option<Packet> {
     packet(format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{{"uri":{}}}}}"#, text(uri),))
 }
 
-pub(super) fn set_level(id: WireId, level: Level) -> Option<Packet> {
+pub(crate) fn set_level(id: impl Display, level: Level) -> Option<Packet> {
     packet(format!(
         r#"{{"jsonrpc":"2.0","id":{id},"method":"logging/setLevel","params":{{"level":"{}"}}}}"#,
         level.as_str(),
     ))
+}
+
+/// What tells a client that lists may have changed, of a server that said in this answer to a handshake that it would
+/// tell.
+pub(crate) fn list_changes(answer: &Message) -> impl Iterator<Item = Packet> {
+    let result = answer.envelope().result;
+    let announces = move |name| {
+        let at =
+            result.and_then(|result| find(answer.bytes(), result, &["capabilities", name, "listChanged"]));
+        at.is_some_and(|at| at.of(answer.bytes()) == b"true")
+    };
+    LISTS.into_iter().filter(move |(name, _)| announces(*name)).filter_map(|(_, method)| notification(method))
 }
