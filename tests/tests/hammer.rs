@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use lumen_os::{CommandSpec, ListenError, Listener, Stderr, spawn};
 use lumen_proto::Exit;
-use lumen_std::{Behind, HubConfig, HubEvent, Mode, MuxEvent, ServerConfig};
+use lumen_std::{Behind, HubConfig, HubEvent, Mode, MuxEvent, MuxSpec, ServerConfig};
 use lumen_tests::procs::{children, descriptors, lumen, sibling, wait_readable};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
@@ -90,13 +90,13 @@ enum Serve {
 
 impl Serve {
     fn on_std(path: &Path, command: CommandSpec, config: HubConfig) -> Result<Self, ListenError> {
-        Ok(Self::Std(lumen_std::Mux::bind(path, command, config, [])?))
+        Ok(Self::Std(lumen_std::Mux::bind(MuxSpec::new(path, command).hub(config))?))
     }
 
     fn on_tokio(path: &Path, command: CommandSpec, config: HubConfig) -> Result<Self, ListenError> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let entered = runtime.enter();
-        let mux = lumen_tokio::Mux::bind(path, command, config, [])?;
+        let mux = lumen_tokio::Mux::bind(MuxSpec::new(path, command).hub(config))?;
         drop(entered);
         Ok(Self::Tokio(runtime, mux))
     }
@@ -215,13 +215,17 @@ fn each_step_of_a_bind(folder: &Path) {
     let path = folder.join("steps");
     let cat = || CommandSpec::new("/bin/cat");
     let words = |error: ListenError| error.to_string();
-    let mux = with_room_for("a bind", || lumen_std::Mux::bind(&path, cat(), config(), []).map_err(words));
+    let mux = with_room_for("a bind", || {
+        lumen_std::Mux::bind(MuxSpec::new(&path, cat()).hub(config())).map_err(words)
+    });
     assert!(path.exists());
     drop(mux);
     assert!(!path.exists());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let _inside = runtime.enter();
-    let mux = with_room_for("a bind", || lumen_tokio::Mux::bind(&path, cat(), config(), []).map_err(words));
+    let mux = with_room_for("a bind", || {
+        lumen_tokio::Mux::bind(MuxSpec::new(&path, cat()).hub(config())).map_err(words)
+    });
     assert!(path.exists());
     drop(mux);
     assert!(!path.exists());

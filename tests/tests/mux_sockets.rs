@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use lumen_proto::negotiate::Mode;
 use lumen_proto::supervisor::Behind;
-use lumen_std::{CommandSpec, HubConfig, HubEvent, MuxEvent, Parted, Refusal, ServerConfig, Stderr};
+use lumen_std::{CommandSpec, HubConfig, HubEvent, MuxEvent, MuxSpec, Parted, Refusal, ServerConfig, Stderr};
 use lumen_tests::procs::sibling;
 use serde_json::Value;
 
@@ -44,6 +44,7 @@ impl Story {
         let path = std::env::temp_dir().join(name).join("lumen.sock");
         let command = CommandSpec::new(sibling("child_server")).args(arguments);
         let command = command.stderr(Stderr::Lines(Box::new(|_| {})));
+        let spec = MuxSpec::new(&path, command).hub(config);
         let (tell, events) = channel();
         let on_event = move |event: &MuxEvent| drop(tell.send(event.clone()));
         let served = if is_tokio {
@@ -52,11 +53,11 @@ impl Story {
             let runtime = runtime.unwrap();
             let handle = {
                 let _inside = runtime.enter();
-                lumen_tokio::Mux::bind(&path, command, config, []).unwrap().spawn(on_event)
+                lumen_tokio::Mux::bind(spec).unwrap().spawn(on_event)
             };
             Served::Tokio(handle, runtime)
         } else {
-            Served::Std(lumen_std::Mux::bind(&path, command, config, []).unwrap().spawn(on_event).unwrap())
+            Served::Std(lumen_std::Mux::bind(spec).unwrap().spawn(on_event).unwrap())
         };
         Self { served: Some(served), path, events }
     }

@@ -56,21 +56,12 @@ pub enum Refusal {
 #[derive(Clone, Debug)]
 pub struct Door {
     allowed: BTreeSet<u32>,
-    is_for_others: bool,
 }
 
 impl Door {
-    /// Lets in the user `own`, root, and those named.
-    pub fn new(own: u32, others: impl IntoIterator<Item = u32>) -> Self {
-        let allowed: BTreeSet<u32> = others.into_iter().chain([own, 0]).collect();
-        // Root can go anywhere.
-        let is_for_others = allowed.iter().any(|uid| ![own, 0].contains(uid));
-        Self { allowed, is_for_others }
-    }
-
-    /// Returns whether another user is let in, who has to be able to reach the door.
-    pub const fn is_for_others(&self) -> bool {
-        self.is_for_others
+    /// Lets in these users, by number.
+    pub const fn new(allowed: BTreeSet<u32>) -> Self {
+        Self { allowed }
     }
 
     /// Finds a port for a client that has connected.
@@ -94,11 +85,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_own_root_and_named_users_come_in_and_not_too_many() {
+    fn only_named_users_come_in_and_not_too_many() {
         let server = ServerConfig::new(Behind::Process, Mode::Offer);
         let mut hub = Hub::new(HubConfig { max_clients: 3, ..HubConfig::new(server) });
-        let door = Door::new(1000, [33]);
-        assert!(door.is_for_others() && !Door::new(1000, [0, 1000]).is_for_others());
+        let door = Door::new([1000, 33, 0].into());
         assert_eq!(door.try_admit(&mut hub, 1001), Err(Refusal::User));
         for uid in [1000, 0, 33] {
             door.try_admit(&mut hub, uid).unwrap();

@@ -5,10 +5,12 @@
 //! completion interface (a ring) maps to that one to one; [`PollIo`] imitates it for a runtime that tells of
 //! readiness ([`World`], [`Stream`]), by polling what was started. Nothing here asks for `Send` or spawns a task.
 //!
-//! [`session`] is what the transports of all bindings share, [`door`] and [`status`] what their
-//! multiplexers do.
+//! [`session`] is what the transports of all bindings share, [`door`], [`desk`] and [`status`] what their
+//! multiplexers do, and [`MuxIo`] a whole multiplexer over [`PollIo`].
 
+pub mod desk;
 pub mod door;
+mod mux_io;
 mod poll_io;
 mod pump;
 pub mod session;
@@ -16,5 +18,6 @@ pub mod status;
 #[cfg(test)]
 mod toy;
 
+pub use mux_io::{Listen, MuxIo, Processes};
 pub use poll_io::{PollIo, Stream, TURNS, World, is_gone};
 pub use pump::{Counters, Done, MAX_REMEMBERED, Op, Outcome, Pump, TURN_FRAMES, WRITE_GATHER};

@@ -16,6 +16,7 @@ mod command;
 mod error;
 pub mod guard;
 mod listener;
+mod mux;
 pub mod reactor;
 mod socket;
 mod stderr;
@@ -26,7 +27,8 @@ pub use child::{Child, Process, spawn};
 pub use clock::Clock;
 pub use command::{CommandSpec, LineFn, Stderr, Target};
 pub use error::{ConnectError, ListenError, SpawnError};
-pub use listener::{Accepted, BACKLOG, Listener, is_exhausted, own_uid};
+pub use listener::{Accepted, BACKLOG, Listener, own_uid};
+pub use mux::{Listening, MuxSpec};
 pub use socket::{
     CONNECT_TIMEOUT, MAX_UNIX_PATH, connect_tcp, connect_unix, is_hung_up, recv, send, set_nodelay,
     shutdown_write, stream_from,

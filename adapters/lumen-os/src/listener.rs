@@ -136,13 +136,16 @@ impl Listener {
     /// Takes the next client.
     ///
     /// # Errors
-    /// `WouldBlock` if there is none. Out of descriptors or memory: the client waits, and it is no use to try again
-    /// before something was closed. Anything else concerns one client that has gone already.
+    /// `WouldBlock` if there is none. `OutOfMemory` when the system is out of descriptors or memory: the client waits, and
+    /// it is no use to try again before something was closed. Anything else concerns one client that has gone already.
     pub fn accept(&self) -> io::Result<Accepted> {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let fd = loop {
             match accept_with(&self.socket, flags) {
                 Err(Errno::INTR) => {}
+                Err(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM) => {
+                    return Err(io::ErrorKind::OutOfMemory.into());
+                }
                 other => break other?,
             }
         };
@@ -171,12 +174,6 @@ impl AsFd for Listener {
 /// Returns the user that this process runs as.
 pub fn own_uid() -> u32 {
     rustix::process::geteuid().as_raw()
-}
-
-/// Returns whether a failed [`Listener::accept`] will fail again until something is closed.
-pub fn is_exhausted(error: &io::Error) -> bool {
-    let exhausted = [Errno::MFILE, Errno::NFILE, Errno::NOBUFS, Errno::NOMEM];
-    exhausted.iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
 }
 
 /// Takes the lock that goes with a path, without waiting for it.

@@ -48,6 +48,7 @@ pub struct Loop<M: Machine> {
     woken: bool,
     /// A descriptor whose readiness is only told.
     looked_at: Option<OwnedFd>,
+    is_looking: bool,
     is_readable: bool,
     buf: Box<[u8]>,
 }
@@ -102,6 +103,7 @@ impl<M: Machine> Loop<M> {
             watched: None,
             woken: false,
             looked_at: None,
+            is_looking: true,
             is_readable: false,
             buf: vec![0; READ_CHUNK].into_boxed_slice(),
         }
@@ -121,9 +123,14 @@ impl<M: Machine> Loop<M> {
     }
 
     /// Lets this descriptor end a [`turn`](Self::turn) when it can be read, without reading it, such as a socket that
-    /// listens; [`take_readable`](Self::take_readable) tells. `None` looks at none.
-    pub fn look_at(&mut self, fd: Option<OwnedFd>) {
-        self.looked_at = fd;
+    /// listens; [`take_readable`](Self::take_readable) tells.
+    pub fn look_at(&mut self, fd: impl Into<OwnedFd>) {
+        self.looked_at = Some(fd.into());
+    }
+
+    /// Sets whether that descriptor ends a turn, for the next turns.
+    pub fn set_looking(&mut self, is_looking: bool) {
+        self.is_looking = is_looking;
     }
 
     /// Returns whether the descriptor that is looked at could be read since this was last asked.
@@ -460,7 +467,7 @@ impl<M: Machine> Loop<M> {
             keys.push(Ready::Watched);
             fds.push(PollFd::new(watched, PollFlags::IN));
         }
-        if let Some(fd) = &self.looked_at {
+        if let (Some(fd), true) = (&self.looked_at, self.is_looking) {
             keys.push(Ready::LookedAt);
             fds.push(PollFd::new(fd, PollFlags::IN));
         }

@@ -1,16 +1,14 @@
 //! One server for many clients over a Unix socket.
 
-use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
-use std::path::Path;
 use std::thread::JoinHandle;
 
-use lumen_driver::door::{Door, EXHAUSTED_PAUSE, MuxEvent};
-use lumen_driver::status::{MAX_LINES, Process, describe};
-use lumen_os::{Accepted, CommandSpec, ListenError, Listener, StderrTail, Target, is_exhausted, own_uid};
-use lumen_proto::endpoint::{Hub, HubConfig, HubEvent};
-use lumen_proto::idmap::WireId;
+use lumen_driver::desk::{self, Desk, Drive, Knock};
+use lumen_driver::door::{Door, MuxEvent};
+use lumen_driver::status::{MAX_LINES, Process};
+use lumen_os::{Accepted, ListenError, Listener, Listening, MuxSpec, StderrTail, Target};
+use lumen_proto::endpoint::Hub;
 use lumen_proto::{Instant, Port};
 
 use crate::{Loop, Stream};
@@ -25,13 +23,9 @@ const TURN_CLIENTS: usize = 16;
 /// ends the process drops nothing: catch it, [`watch`](Self::watch) for it, and [`shut_down`](Self::shut_down).
 ///
 /// ```no_run
-/// use std::path::Path;
+/// use lumen_std::{CommandSpec, Mux, MuxSpec};
 ///
-/// use lumen_std::{Behind, CommandSpec, HubConfig, Mode, Mux, ServerConfig};
-///
-/// let config = HubConfig::new(ServerConfig::new(Behind::Process, Mode::Offer));
-/// // Only this user's clients, and root's: no others are named.
-/// let mut mux = Mux::bind(Path::new("/run/user/1000/s"), CommandSpec::new("my-server"), config, [])?;
+/// let mut mux = Mux::bind(MuxSpec::new("/run/user/1000/s", CommandSpec::new("my-server")))?;
 /// while let Some(event) = mux.next_event()? {
 ///     eprintln!("{event:?}");
 /// }
@@ -42,41 +36,27 @@ const TURN_CLIENTS: usize = 16;
 /// Those of [`Hub`], and one descriptor for each client.
 #[derive(Debug)]
 pub struct Mux {
+    // In the order in which they are dropped: when the socket goes, the server has ended.
     driver: Loop<Hub>,
-    is_over: bool,
     listener: Listener,
-    door: Door,
-    events: VecDeque<MuxEvent>,
-    /// Nobody is accepted before then.
-    paused: Option<Instant>,
+    desk: Desk,
 }
 
 impl Mux {
-    /// Serves `path`, which it makes its own; see [`Listener`]. The command is started when the first client needs it.
-    /// Clients may run as the same user, as root, or as one of `others`, by number; only with
-    /// those can other users reach the socket.
+    /// Serves the socket, whose path it makes its own; see [`Listener`]. The command is started when the first client needs
+    /// it.
     ///
     /// # Errors
     /// As [`Listener::bind`].
-    pub fn bind(
-        path: &Path,
-        command: CommandSpec,
-        config: HubConfig,
-        others: impl IntoIterator<Item = u32>,
-    ) -> Result<Self, ListenError> {
-        let door = Door::new(own_uid(), others);
-        let listener =
-            if door.is_for_others() { Listener::bind_for_all(path) } else { Listener::bind(path) }?;
-        let mut mux = Self {
-            listener,
-            driver: Loop::new(Hub::new(config), Some(Target::Command(command))),
-            is_over: false,
-            door,
-            events: VecDeque::new(),
-            paused: None,
-        };
-        mux.look().map_err(|source| ListenError::Refused { path: path.to_owned(), step: "watch", source })?;
-        Ok(mux)
+    pub fn bind(spec: MuxSpec) -> Result<Self, ListenError> {
+        let Listening { listener, command, hub, allowed } = spec.listen()?;
+        let mut driver = Loop::new(Hub::new(hub), Some(Target::Command(command)));
+        let watched = listener.as_fd().try_clone_to_owned();
+        driver.look_at(watched.map_err(|source| {
+            let path = listener.path().to_owned();
+            ListenError::Refused { path, step: "watch", source }
+        })?);
+        Ok(Self { driver, listener, desk: Desk::new(Door::new(allowed)) })
     }
 
     /// Lets this descriptor end the wait in [`next_event`](Self::next_event), which then returns `None`; see
@@ -91,32 +71,27 @@ impl Mux {
     /// # Errors
     /// What `poll(2)` said, which is out of memory.
     pub fn next_event(&mut self) -> io::Result<Option<MuxEvent>> {
-        while !self.is_over {
-            if let Some(event) = self.driver.poll_event() {
-                if let HubEvent::Asked { request, .. } = event {
-                    self.answer(request);
-                    continue;
-                }
-                let event = MuxEvent::Hub(event);
-                self.is_over = event.is_last();
+        loop {
+            if let Some(event) = self.desk.poll_event() {
                 return Ok(Some(event));
             }
-            if let Some(event) = self.events.pop_front() {
-                return Ok(Some(event));
+            if self.desk.is_over() {
+                return Ok(None);
+            }
+            if let Some(event) = self.driver.poll_event() {
+                self.desk.on_event(&mut self.driver, event);
+                continue;
             }
             if self.driver.take_woken() {
                 return Ok(None);
             }
-            if self.paused.is_some_and(|paused| paused <= self.driver.now()) {
-                self.paused = None;
-                self.look()?;
-            }
-            self.driver.turn(self.paused)?;
+            let is_taking = self.hub().is_taking_clients();
+            self.driver.set_looking(is_taking);
+            self.driver.turn(None)?;
             if self.driver.take_readable() {
                 self.accept();
             }
         }
-        Ok(None)
     }
 
     /// Serves in a thread of its own, and tells `on_event` what there is to tell.
@@ -127,7 +102,7 @@ impl Mux {
         let (wakes, wake) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
         self.watch(wakes);
         let serve = move || {
-            while !self.is_over {
+            while !self.desk.is_over() {
                 match self.next_event() {
                     Ok(Some(event)) => on_event(&event),
                     // The handle was closed or dropped.
@@ -142,8 +117,7 @@ impl Mux {
 
     /// Starts the server now, as [`Hub::start`].
     pub fn start(&mut self) {
-        let now = self.driver.now();
-        self.driver.with(|hub| hub.start(now));
+        desk::start(&mut self.driver);
     }
 
     /// Returns why the server could not be started the last time, in words.
@@ -153,8 +127,7 @@ impl Mux {
 
     /// Ends the hub, as [`Hub::shut_down`]; [`next_event`](Self::next_event) then comes to its end.
     pub fn shut_down(&mut self) {
-        let now = self.driver.now();
-        self.driver.with(|hub| hub.shut_down(now));
+        desk::shut_down(&mut self.driver);
     }
 
     /// Returns the hub, to look at it.
@@ -169,44 +142,42 @@ impl Mux {
 
     fn accept(&mut self) {
         for _ in 0..TURN_CLIENTS {
-            match self.listener.accept() {
-                Ok(accepted) => self.on_accepted(accepted),
-                Err(error) if is_exhausted(&error) => {
-                    self.paused = Some(self.driver.now() + EXHAUSTED_PAUSE);
-                    self.driver.look_at(None);
-                    return self.events.push_back(MuxEvent::Exhausted);
-                }
+            let accepted = match self.listener.accept() {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                // It has gone again.
-                Err(_) => {}
+                accepted => accepted,
+            };
+            let knock =
+                accepted.map(|Accepted { fd, uid, pid }| Knock { stream: Stream::connected(fd), uid, pid });
+            self.desk.on_knock(&mut self.driver, knock);
+            if !self.hub().is_taking_clients() {
+                return;
             }
         }
     }
+}
 
-    fn on_accepted(&mut self, accepted: Accepted) {
-        let Accepted { fd, uid, pid } = accepted;
-        let admitted = self.driver.with(|hub| self.door.try_admit(hub, uid));
-        self.events.push_back(match admitted {
-            Ok(port) => {
-                self.driver.attach(port, Stream::connected(fd));
-                MuxEvent::Joined { port, uid, pid }
-            }
-            Err(why) => MuxEvent::Refused { uid, pid, why },
-        });
+impl Drive for Loop<Hub> {
+    type Stream = Stream;
+
+    fn now(&self) -> Instant {
+        self.now()
     }
 
-    fn answer(&mut self, request: WireId) {
-        let now = self.driver.now();
-        let text = describe(self.hub(), now, |port| Process {
-            pid: self.driver.child_id(port),
-            stderr: self.driver.stderr_tail(port).map_or_else(Vec::new, |tail| tail.last_lines(MAX_LINES)),
-        });
-        self.driver.with(|hub| hub.answer(now, request, &text));
+    fn hub(&self) -> &Hub {
+        self.machine()
     }
 
-    fn look(&mut self) -> io::Result<()> {
-        self.driver.look_at(Some(self.listener.as_fd().try_clone_to_owned()?));
-        Ok(())
+    fn with<R>(&mut self, command: impl FnOnce(&mut Hub) -> R) -> R {
+        self.with(command)
+    }
+
+    fn attach(&mut self, port: Port, stream: Stream) {
+        self.attach(port, stream);
+    }
+
+    fn process(&self, port: Port) -> Process {
+        let stderr = self.stderr_tail(port).map_or_else(Vec::new, |tail| tail.last_lines(MAX_LINES));
+        Process { pid: self.child_id(port), stderr }
     }
 }
 

@@ -41,7 +41,7 @@ pub use lumen_driver::door::{MuxEvent, Refusal};
 pub use lumen_driver::session::{Closed, Error};
 pub use lumen_os::StderrTail;
 pub use lumen_os::{CommandSpec, Stderr, Target};
-pub use lumen_os::{ListenError, Listener};
+pub use lumen_os::{ListenError, Listener, MuxSpec};
 pub use lumen_proto::endpoint::{Event, HubConfig, HubEvent, Outcome, Parted, ServerConfig};
 pub use lumen_proto::jsonrpc::{Message, Refused};
 pub use lumen_proto::negotiate::Mode;

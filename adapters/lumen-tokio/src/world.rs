@@ -8,7 +8,8 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use lumen_driver::World;
+use lumen_driver::status::{MAX_LINES, Process as Known};
+use lumen_driver::{Processes, World};
 use lumen_os::{CONNECT_TIMEOUT, CommandSpec, ConnectError, Drained, MAX_UNIX_PATH, Process};
 use lumen_os::{StderrDrain, StderrTail, Target};
 use lumen_proto::{Exit, Instant, OpenError, OpenErrorKind, Port, Signal};
@@ -202,6 +203,13 @@ impl World for Runtime {
             sleep.as_mut().reset(until);
         }
         sleep.as_mut().poll(cx)
+    }
+}
+
+impl Processes for Runtime {
+    fn process(&self, port: Port) -> Known {
+        let stderr = self.tail(port).map_or_else(Vec::new, |tail| tail.last_lines(MAX_LINES));
+        Known { pid: self.child_id(port), stderr }
     }
 }
 

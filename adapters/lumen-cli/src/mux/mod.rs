@@ -6,9 +6,9 @@ mod status;
 
 use std::io::{self, Write as _};
 
-use lumen_os::{CommandSpec, Stderr};
+use lumen_os::{CommandSpec, MuxSpec, Stderr};
 use lumen_proto::OpenErrorKind;
-use lumen_proto::endpoint::{Event, HubConfig, HubEvent};
+use lumen_proto::endpoint::{Event, HubEvent};
 use lumen_proto::supervisor::Ended;
 use lumen_std::MuxEvent;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -41,9 +41,8 @@ pub(crate) fn run(mux: Mux) -> Exit {
 }
 
 fn on_std(mux: &Mux) -> io::Result<Exit> {
-    let (memory, config) = asked(mux);
-    let listening = lumen_std::Mux::bind(&mux.socket, command(mux), config, mux.allow.iter().copied());
-    let mut serving = match listening {
+    let (memory, spec) = asked(mux);
+    let mut serving = match lumen_std::Mux::bind(spec) {
         Ok(serving) => serving,
         Err(error) => return Ok(refused(&error)),
     };
@@ -67,9 +66,8 @@ fn on_std(mux: &Mux) -> io::Result<Exit> {
 fn on_tokio(mux: &Mux) -> io::Result<Exit> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
     runtime.block_on(async {
-        let (memory, config) = asked(mux);
-        let listening = lumen_tokio::Mux::bind(&mux.socket, command(mux), config, mux.allow.iter().copied());
-        let mut serving = match listening {
+        let (memory, spec) = asked(mux);
+        let mut serving = match lumen_tokio::Mux::bind(spec) {
             Ok(serving) => serving,
             Err(error) => return Ok(refused(&error)),
         };
@@ -97,12 +95,13 @@ fn on_tokio(mux: &Mux) -> io::Result<Exit> {
     })
 }
 
-/// Returns what is known of the server, and the set-up by that.
-fn asked(mux: &Mux) -> (Memory, HubConfig) {
+/// Returns what is known of the server, and what to share how, by that.
+fn asked(mux: &Mux) -> (Memory, MuxSpec) {
     let memory = Memory::new(spec(&mux.server));
     let mut config = mux.config();
     config.server.mode = memory.mode(config.server.mode);
-    (memory, config)
+    let spec = MuxSpec::new(&mux.socket, command(mux)).hub(config);
+    (memory, mux.allow.iter().copied().fold(spec, MuxSpec::allow_uid))
 }
 
 /// Returns the server's command. What it writes to its standard error is passed on, and its end kept for `status`.

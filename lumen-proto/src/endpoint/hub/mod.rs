@@ -54,6 +54,8 @@ pub struct Hub {
     dropped: u64,
     /// Since when there has been no client, if there is none.
     empty_since: Instant,
+    /// Who connects is to wait until then.
+    held_until: Option<Instant>,
     phase: Phase,
     now: Instant,
 }
@@ -91,6 +93,7 @@ impl Hub {
             events: VecDeque::new(),
             dropped: 0,
             empty_since: Instant::ZERO,
+            held_until: None,
             phase: Phase::Serving,
             now: Instant::ZERO,
         }
@@ -112,6 +115,16 @@ impl Hub {
             return None;
         }
         self.guests.add()
+    }
+
+    /// Leaves those who connect waiting until then, because the system has no room for one more.
+    pub fn hold_clients(&mut self, until: Instant) {
+        self.held_until = Some(until);
+    }
+
+    /// Returns whether who connects is to be looked at now.
+    pub const fn is_taking_clients(&self) -> bool {
+        self.held_until.is_none()
     }
 
     /// Ends the hub: nothing new is taken, what is in flight has [`limits::DRAIN_GRACE`] to be answered, then the
@@ -298,6 +311,7 @@ impl Machine for Hub {
             self.handle_server_timeout(slot);
         }
         self.handle_farewells();
+        self.held_until = self.held_until.filter(|until| *until > self.now);
         if self.idle_end().is_some_and(|end| end <= self.now) {
             self.mux.close();
             self.phase = Phase::Draining { until: self.now };
@@ -376,6 +390,12 @@ impl Machine for Hub {
         };
         let servers = self.children.iter().filter_map(Child::poll_timeout);
         let farewell = self.farewells.first().map(|(until, _)| *until);
-        servers.chain(phase).chain(self.idle_end()).chain(farewell).chain(self.mux.poll_timeout()).min()
+        servers
+            .chain(phase)
+            .chain(self.held_until)
+            .chain(self.idle_end())
+            .chain(farewell)
+            .chain(self.mux.poll_timeout())
+            .min()
     }
 }

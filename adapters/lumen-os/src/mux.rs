@@ -1,0 +1,90 @@
+//! What a multiplexer is to share, and how, as data: the same for every binding.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use lumen_proto::endpoint::{HubConfig, ServerConfig};
+use lumen_proto::negotiate::Mode;
+use lumen_proto::supervisor::Behind;
+
+use crate::listener::own_uid;
+use crate::{CommandSpec, ListenError, Listener};
+
+/// A Unix socket, the server that stands behind it, and how it is shared.
+#[derive(Debug)]
+pub struct MuxSpec {
+    socket: PathBuf,
+    command: CommandSpec,
+    hub: HubConfig,
+    others: BTreeSet<u32>,
+}
+
+impl MuxSpec {
+    /// Shares the server that `command` starts with the clients of this user, and of root, that connect to `socket`.
+    pub fn new(socket: impl Into<PathBuf>, command: CommandSpec) -> Self {
+        let hub = HubConfig::new(ServerConfig::new(Behind::Process, Mode::Offer));
+        Self { socket: socket.into(), command, hub, others: BTreeSet::new() }
+    }
+
+    /// Sets how the server is started and shared.
+    #[must_use]
+    pub fn hub(mut self, config: HubConfig) -> Self {
+        self.hub = config;
+        self
+    }
+
+    /// Lets in the clients of another user too, by number. The socket can then be reached by everybody, and whoever is
+    /// not let in is turned away.
+    #[must_use]
+    pub fn allow_uid(mut self, uid: u32) -> Self {
+        self.others.insert(uid);
+        self
+    }
+
+    /// Makes the socket, and gives back what goes on from there.
+    ///
+    /// # Errors
+    /// As [`Listener::bind`].
+    pub fn listen(self) -> Result<Listening, ListenError> {
+        let Self { socket, command, hub, others } = self;
+        let allowed: BTreeSet<u32> = others.into_iter().chain([own_uid(), 0]).collect();
+        // Root can go anywhere.
+        let is_for_others = allowed.iter().any(|uid| ![own_uid(), 0].contains(uid));
+        let listener = if is_for_others { Listener::bind_for_all(&socket) } else { Listener::bind(&socket) }?;
+        Ok(Listening { listener, command, hub, allowed })
+    }
+}
+
+/// What a [`MuxSpec`] leads to.
+#[derive(Debug)]
+pub struct Listening {
+    /// The socket that clients connect to.
+    pub listener: Listener,
+    /// What starts the server.
+    pub command: CommandSpec,
+    /// How it is shared.
+    pub hub: HubConfig,
+    /// The users whose clients are let in.
+    pub allowed: BTreeSet<u32>,
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    #[test]
+    fn only_with_other_users_can_others_reach_the_socket() {
+        let directory = std::env::temp_dir().join(format!("lumen-mux-spec-{}", std::process::id()));
+        for (others, mode) in [(vec![0, own_uid()], 0o600), (vec![4711], 0o666)] {
+            let spec = MuxSpec::new(directory.join("s"), CommandSpec::new("x"));
+            let listening = others.into_iter().fold(spec, MuxSpec::allow_uid).listen().unwrap();
+            assert!(listening.allowed.contains(&0) && listening.allowed.contains(&own_uid()));
+            assert_eq!(listening.allowed.contains(&4711), mode == 0o666);
+            let found = std::fs::metadata(listening.listener.path()).unwrap().permissions().mode();
+            assert_eq!(found & 0o777, mode);
+        }
+        std::fs::remove_dir_all(directory).unwrap();
+    }
+}
