@@ -6,13 +6,14 @@
 //! [`connect_unix`] and [`connect_tcp`], which wait up to [`CONNECT_TIMEOUT`], [`Process::end`], which waits for the
 //! kernel to end what it has just killed, and [`spawn`] of a guarded command, which waits for its [`guard`].
 //!
-//! [`reactor`] is what the bindings to runtimes that tell of readiness are made of.
+//! [`reactor`] is what the bindings to runtimes that tell of readiness are made of, [`engine`] those that a thread turns.
 //!
 //! Built and tested on Linux (pidfds, `/proc`).
 
 mod child;
 mod clock;
 mod command;
+pub mod engine;
 mod error;
 pub mod guard;
 mod listener;

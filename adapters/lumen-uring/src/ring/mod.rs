@@ -29,7 +29,7 @@ use slab::Slab;
 const ENTRIES: u32 = 256;
 
 /// How long is waited for what was cancelled.
-pub(crate) const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// What a request to cancel is called. That it has completed is of no interest: its target completes too.
 const CANCEL: u64 = u64::MAX;

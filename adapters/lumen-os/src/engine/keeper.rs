@@ -4,24 +4,30 @@ use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::os::fd::OwnedFd;
 
-use lumen_os::{ConnectError, Drained, Process, StderrDrain, StderrTail, Target};
 use lumen_proto::{Exit, OpenError, OpenErrorKind, Port, Signal};
+
+use crate::{ConnectError, Drained, Process, StderrDrain, StderrTail, Target};
 
 /// Closed ports of which the exit and the tail of standard error are still known. Worst case: one [`StderrTail`] each.
 pub const MAX_ENDED: usize = 8;
 
 /// What was opened.
 #[derive(Debug)]
-pub(crate) enum Opened {
+pub enum Opened {
     /// Our ends of a child's pipes, non-blocking.
-    Pipes { read: OwnedFd, write: OwnedFd },
+    Pipes {
+        /// Of its standard output.
+        read: OwnedFd,
+        /// Of its standard input.
+        write: OwnedFd,
+    },
     /// A connection, non-blocking.
     Socket(OwnedFd),
 }
 
 /// Starts processes and connects, serves what belongs to a process besides its streams, and buries it.
 #[derive(Debug)]
-pub(crate) struct Keeper {
+pub struct Keeper {
     target: Option<Target>,
     open: BTreeMap<Port, Kept>,
     ended: VecDeque<(Port, Ended)>,
@@ -43,17 +49,18 @@ struct Ended {
 }
 
 impl Keeper {
-    pub(crate) fn new(target: Option<Target>) -> Self {
+    /// Keeps nothing yet. `target` is what is started or connected to; without one that fails.
+    pub fn new(target: Option<Target>) -> Self {
         Self { target, open: BTreeMap::new(), ended: VecDeque::new(), open_error: None }
     }
 
-    /// Starts what the target names, or connects to it, which may take up to [`lumen_os::CONNECT_TIMEOUT`].
+    /// Starts what the target names, or connects to it, which may take up to [`crate::CONNECT_TIMEOUT`].
     ///
     /// # Errors
     /// Why not, in short; [`open_error`](Self::open_error) has the words.
-    pub(crate) fn open(&mut self, port: Port) -> Result<Opened, OpenError> {
+    pub fn open(&mut self, port: Port) -> Result<Opened, OpenError> {
         let opened = match &self.target {
-            Some(Target::Command(spec)) => match lumen_os::spawn(spec) {
+            Some(Target::Command(spec)) => match crate::spawn(spec) {
                 Ok(child) => {
                     let stderr = child.stderr.map(StderrDrain::new);
                     let kept = Kept { process: Some(child.process), stderr, ..Kept::default() };
@@ -62,8 +69,8 @@ impl Keeper {
                 }
                 Err(error) => Err((error.open_error(), error.to_string())),
             },
-            Some(Target::Unix(path)) => connected(lumen_os::connect_unix(path)),
-            Some(Target::Tcp(host_port)) => connected(lumen_os::connect_tcp(host_port)),
+            Some(Target::Unix(path)) => connected(crate::connect_unix(path)),
+            Some(Target::Tcp(host_port)) => connected(crate::connect_tcp(host_port)),
             None => Err((
                 OpenError { kind: OpenErrorKind::NotFound, errno: 0 },
                 "there is nothing to start or to connect to".to_owned(),
@@ -76,35 +83,38 @@ impl Keeper {
     }
 
     /// Takes back what was opened, because it cannot be used.
-    pub(crate) fn refuse(&mut self, port: Port, error: &io::Error) -> OpenError {
+    pub fn refuse(&mut self, port: Port, error: &io::Error) -> OpenError {
         self.open.remove(&port);
         self.open_error = Some(format!("cannot watch what was opened: {error}"));
         OpenError { kind: OpenErrorKind::Other, errno: error.raw_os_error().unwrap_or(0) }
     }
 
-    pub(crate) fn process(&self, port: Port) -> Option<&Process> {
+    /// Returns the process behind a port that is open.
+    pub fn process(&self, port: Port) -> Option<&Process> {
         self.open.get(&port)?.process.as_ref()
     }
 
-    pub(crate) fn stderr(&self, port: Port) -> Option<&StderrDrain> {
+    /// Returns its standard error, until that has ended.
+    pub fn stderr(&self, port: Port) -> Option<&StderrDrain> {
         self.open.get(&port)?.stderr.as_ref()
     }
 
-    pub(crate) fn signal(&self, port: Port, signal: Signal) {
+    /// Sends a signal to it and all of its group.
+    pub fn signal(&self, port: Port, signal: Signal) {
         if let Some(process) = self.process(port) {
             process.signal(signal);
         }
     }
 
     /// Returns how the process ended, if it has.
-    pub(crate) fn try_exit(&mut self, port: Port) -> Option<Exit> {
+    pub fn try_exit(&mut self, port: Port) -> Option<Exit> {
         let kept = self.open.get_mut(&port)?;
         kept.ended.exit = kept.process.as_ref()?.try_exit();
         kept.ended.exit
     }
 
     /// Reads what has arrived on standard error; `Ended` also if there is none.
-    pub(crate) fn drain_stderr(&mut self, port: Port) -> Drained {
+    pub fn drain_stderr(&mut self, port: Port) -> Drained {
         let Some(kept) = self.open.get_mut(&port) else { return Drained::Ended };
         let Some(stderr) = &mut kept.stderr else { return Drained::Ended };
         let drained = stderr.drain(|line| on_stderr(&mut self.target, line));
@@ -117,7 +127,7 @@ impl Keeper {
     }
 
     /// Ends and buries what is behind the port, and remembers how it ended.
-    pub(crate) fn close(&mut self, port: Port) {
+    pub fn close(&mut self, port: Port) {
         let Some(mut kept) = self.open.remove(&port) else { return };
         if let Some(process) = &mut kept.process {
             kept.ended.exit = Some(process.end());
@@ -131,21 +141,24 @@ impl Keeper {
         self.ended.push_back((port, kept.ended));
     }
 
-    pub(crate) fn exit(&self, port: Port) -> Option<Exit> {
+    /// Returns how the process behind a port ended, while that is open or as long as it is remembered.
+    pub fn exit(&self, port: Port) -> Option<Exit> {
         match self.open.get(&port) {
             Some(kept) => kept.ended.exit,
             None => self.ended(port)?.exit,
         }
     }
 
-    pub(crate) fn stderr_tail(&self, port: Port) -> Option<&StderrTail> {
+    /// Returns the end of its standard error, while that is open or as long as it is remembered.
+    pub fn stderr_tail(&self, port: Port) -> Option<&StderrTail> {
         match self.open.get(&port) {
             Some(kept) => Some(kept.stderr.as_ref().map_or(&kept.ended.tail, StderrDrain::tail)),
             None => Some(&self.ended(port)?.tail),
         }
     }
 
-    pub(crate) fn open_error(&self) -> Option<&str> {
+    /// Returns why the last thing that could not be opened could not, in words.
+    pub fn open_error(&self) -> Option<&str> {
         self.open_error.as_deref()
     }
 

@@ -8,13 +8,14 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::BytesMut;
-use lumen_os::{CommandSpec, Stderr};
-use lumen_proto::{Action, ChildEvent, Input, OpenError, OpenErrorKind, Signal, Transmit};
+use lumen_driver::Pump;
+use lumen_os::{CommandSpec, Stderr, Target};
+use lumen_proto::{Action, ChildEvent, Exit, Input, OpenError, OpenErrorKind, Signal, Transmit};
 use rustix::event::{PollFd, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use super::*;
-use crate::MAX_ENDED;
+use crate::{Loop, MAX_ENDED};
 
 const PORT: Port = Port::new(1);
 const OTHER: Port = Port::new(2);
@@ -394,12 +395,14 @@ fn ended_streams_and_processes_do_not_spin() {
     driver.attach(OTHER, Stream::socket(ours).unwrap());
     drop(theirs);
     until(&mut driver, |seen| has_ended(seen) && seen.events.contains(&Event::Eof(OTHER)));
-    while driver.keeper.stderr(PORT).is_some() {
-        driver.turn(None).unwrap();
-    }
-    let deadline = driver.now() + Duration::from_millis(5);
-    driver.turn(Some(deadline)).unwrap();
-    assert!(driver.now() >= deadline);
+    // That its standard error has ended may be one more thing that happens.
+    let mut turns = 0..3;
+    let is_quiet = turns.any(|_| {
+        let deadline = driver.now() + Duration::from_millis(5);
+        driver.turn(Some(deadline)).unwrap();
+        driver.now() >= deadline
+    });
+    assert!(is_quiet);
 }
 
 #[test]
