@@ -25,7 +25,7 @@
 //! Under them is [`Driver`], which drives any [`Machine`](lumen_proto::Machine) inside whatever task awaits
 //! [`next_event`](Driver::next_event): over child processes, this process's own standard streams and sockets.
 //!
-//! Nothing here spawns a task or asks for `Send`; a driver is `Send` when its machine is, and [`Client`] and [`Server`]
+//! Nothing here spawns a task or asks for `Send` (but [`mux::Mux::spawn`], when asked); a driver is `Send` when its machine is, and [`Client`] and [`Server`]
 //! are.
 //!
 //! # Which executor
@@ -39,6 +39,7 @@
 
 #[cfg(feature = "async-std")]
 pub mod async_std;
+pub mod mux;
 mod reactor;
 #[cfg(feature = "smol")]
 pub mod smol;
@@ -48,9 +49,9 @@ pub use lumen_driver::Counters;
 pub use lumen_driver::door::{MuxEvent, Refusal};
 pub use lumen_driver::session::{Closed, Error};
 pub use lumen_os::StderrTail;
-pub use lumen_os::reactor::MAX_ENDED;
+pub use lumen_os::reactor::{MAX_ENDED, MuxHandle};
 pub use lumen_os::{CommandSpec, Stderr, Target};
-pub use lumen_os::{ListenError, Listener};
+pub use lumen_os::{ListenError, Listener, MuxSpec};
 pub use lumen_proto::endpoint::{Event, HubConfig, HubEvent, Outcome, Parted, ServerConfig};
 pub use lumen_proto::jsonrpc::{Message, Refused};
 pub use lumen_proto::negotiate::Mode;

@@ -77,8 +77,12 @@ impl Reactor for AsyncIo {
         Stream::pipes(read, write)
     }
 
+    fn accepted(socket: OwnedFd) -> io::Result<Stream> {
+        Ok(Async::new_nonblocking(std::os::unix::net::UnixStream::from(socket))?.into())
+    }
+
     fn stdio(stdio: Stdio<Self>) -> Stream {
-        Stream::stdio(stdio)
+        Stream::own(stdio)
     }
 
     fn connect_unix(path: PathBuf) -> Connecting<Stream> {

@@ -10,6 +10,8 @@ use std::task::{Context, Poll};
 use futures_io::{AsyncRead, AsyncWrite};
 use lumen_os::reactor::{Interest, Reactor as _, Stdio, Watched as _};
 
+use lumen_os::stdio::{Stdin, Stdout};
+
 use crate::reactor::{AsyncIo, Watch};
 
 /// Two directions of bytes.
@@ -32,6 +34,22 @@ trait Socket: AsyncRead + AsyncWrite + AsFd + Send + Unpin {}
 impl<S: AsyncRead + AsyncWrite + AsFd + Send + Unpin> Socket for S {}
 
 impl Stream {
+    /// Takes this process's own standard input and output.
+    ///
+    /// # Errors
+    /// One of them cannot be examined, or descriptors are used up.
+    pub fn stdio() -> io::Result<Self> {
+        Stdio::own().map(Self::own)
+    }
+
+    /// Joins a reading and a writing half.
+    ///
+    /// # Errors
+    /// One of them cannot be registered with the reactor.
+    pub fn halves(read: Stdin, write: Stdout) -> io::Result<Self> {
+        Stdio::halves(read, write).map(Self::own)
+    }
+
     /// Joins two descriptors of pipes that are non-blocking already.
     pub(crate) fn pipes(read: OwnedFd, write: OwnedFd) -> io::Result<Self> {
         let read = AsyncIo::watch(File::from(read), Interest::Readable)?;
@@ -39,7 +57,7 @@ impl Stream {
         Ok(Self(Kind::Pipes { read, write: Some(write) }))
     }
 
-    pub(crate) const fn stdio(stdio: Stdio<AsyncIo>) -> Self {
+    pub(crate) const fn own(stdio: Stdio<AsyncIo>) -> Self {
         Self(Kind::Stdio(stdio))
     }
 }

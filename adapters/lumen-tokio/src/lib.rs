@@ -28,25 +28,30 @@
 //! Nothing here spawns a task or asks for `Send`; a driver is `Send` when its machine is, and [`Client`] and
 //! [`Server`] are. The runtime needs I/O and time enabled.
 
-mod driver;
 mod mux;
-mod register;
+mod reactor;
 mod stream;
-mod transport;
-mod world;
 
-pub use driver::Driver;
 pub use lumen_driver::Counters;
 pub use lumen_driver::door::{MuxEvent, Refusal};
 pub use lumen_driver::session::{Closed, Error};
 pub use lumen_os::StderrTail;
+pub use lumen_os::reactor::{MAX_ENDED, MuxHandle};
 pub use lumen_os::{CommandSpec, Stderr, Target};
 pub use lumen_os::{ListenError, Listener, MuxSpec};
 pub use lumen_proto::endpoint::{Event, HubConfig, HubEvent, Outcome, Parted, ServerConfig};
 pub use lumen_proto::jsonrpc::{Message, Refused};
 pub use lumen_proto::negotiate::Mode;
 pub use lumen_proto::supervisor::Behind;
-pub use mux::{Mux, MuxHandle};
+pub use mux::Mux;
+pub use reactor::Tokio;
 pub use stream::Stream;
-pub use transport::{Client, Server};
-pub use world::MAX_ENDED;
+
+/// Drives one machine inside the task that awaits its events.
+pub type Driver<M> = lumen_os::reactor::Driver<M, Tokio>;
+
+/// A client and its server: a process that it starts, or a connection that it makes.
+pub type Client = lumen_os::reactor::Client<Tokio>;
+
+/// A server and its one client.
+pub type Server = lumen_os::reactor::Server<Tokio>;

@@ -5,13 +5,13 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
+use lumen_os::reactor::Stdio;
 use lumen_os::stdio::{Stdin, Stdout};
-use tokio::io::unix::AsyncFd;
-use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::unix::pipe;
 use tokio::net::{TcpStream, UnixStream};
 
-use crate::register::register;
+use crate::Tokio;
 
 /// Two directions of bytes.
 ///
@@ -27,10 +27,7 @@ enum Kind {
         write: Option<pipe::Sender>,
     },
     /// Streams whose descriptions others may share.
-    Stdio {
-        read: Half<Stdin>,
-        write: Option<Half<Stdout>>,
-    },
+    Stdio(Stdio<Tokio>),
     Unix(UnixStream),
     Tcp(TcpStream),
 }
@@ -41,7 +38,7 @@ impl Stream {
     /// # Errors
     /// One of them cannot be examined, or descriptors are used up.
     pub fn stdio() -> io::Result<Self> {
-        Self::halves(Stdin::own()?, Stdout::own()?)
+        Stdio::own().map(Self::from)
     }
 
     /// Joins a reading and a writing half.
@@ -49,21 +46,19 @@ impl Stream {
     /// # Errors
     /// One of them cannot be registered with the runtime.
     pub fn halves(read: Stdin, write: Stdout) -> io::Result<Self> {
-        let read = match read.is_pollable() {
-            true => Half::Polled(register(read, Interest::READABLE)?),
-            false => Half::Ready(read),
-        };
-        let write = match write.is_pollable() {
-            true => Half::Polled(register(write, Interest::WRITABLE)?),
-            false => Half::Ready(write),
-        };
-        Ok(Self(Kind::Stdio { read, write: Some(write) }))
+        Stdio::halves(read, write).map(Self::from)
     }
 
     /// Joins two descriptors of pipes that are non-blocking already.
     pub(crate) fn pipes(read: OwnedFd, write: OwnedFd) -> io::Result<Self> {
         let read = pipe::Receiver::from_owned_fd(read)?;
         Ok(Self(Kind::Pipes { read, write: Some(pipe::Sender::from_owned_fd(write)?) }))
+    }
+}
+
+impl From<Stdio<Tokio>> for Stream {
+    fn from(stdio: Stdio<Tokio>) -> Self {
+        Self(Kind::Stdio(stdio))
     }
 }
 
@@ -86,7 +81,7 @@ impl lumen_driver::Stream for Stream {
     fn poll_read(&mut self, cx: &mut Context<'_>, buf: &mut [u8]) -> Poll<io::Result<usize>> {
         match &mut self.0 {
             Kind::Pipes { read, .. } => read_from(read, cx, buf),
-            Kind::Stdio { read, .. } => read.poll_io(cx, AsyncFd::poll_read_ready_mut, |fd| fd.read(buf)),
+            Kind::Stdio(stdio) => stdio.poll_read(cx, buf),
             Kind::Unix(stream) => read_from(stream, cx, buf),
             Kind::Tcp(stream) => read_from(stream, cx, buf),
         }
@@ -95,12 +90,8 @@ impl lumen_driver::Stream for Stream {
     fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         match &mut self.0 {
             Kind::Pipes { write: Some(write), .. } => Pin::new(write).poll_write(cx, bytes),
-            Kind::Stdio { write: Some(write), .. } => {
-                write.poll_io(cx, AsyncFd::poll_write_ready_mut, |fd| fd.write(bytes))
-            }
-            Kind::Pipes { write: None, .. } | Kind::Stdio { write: None, .. } => {
-                Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()))
-            }
+            Kind::Pipes { write: None, .. } => Poll::Ready(Err(io::ErrorKind::BrokenPipe.into())),
+            Kind::Stdio(stdio) => stdio.poll_write(cx, bytes),
             Kind::Unix(stream) => Pin::new(stream).poll_write(cx, bytes),
             Kind::Tcp(stream) => Pin::new(stream).poll_write(cx, bytes),
         }
@@ -110,7 +101,7 @@ impl lumen_driver::Stream for Stream {
         // That it is broken already is no news: writing said so, or nothing was left.
         match &mut self.0 {
             Kind::Pipes { write, .. } => drop(write.take()),
-            Kind::Stdio { write, .. } => drop(write.take().map(|half| half.into_inner().finish())),
+            Kind::Stdio(stdio) => return stdio.poll_finish(cx),
             Kind::Unix(stream) => return Pin::new(stream).poll_shutdown(cx).map(drop),
             Kind::Tcp(stream) => return Pin::new(stream).poll_shutdown(cx).map(drop),
         }
@@ -121,7 +112,7 @@ impl lumen_driver::Stream for Stream {
         match &self.0 {
             Kind::Unix(stream) => lumen_os::is_hung_up(stream.as_fd()),
             Kind::Tcp(stream) => lumen_os::is_hung_up(stream.as_fd()),
-            Kind::Pipes { .. } | Kind::Stdio { .. } => false,
+            Kind::Pipes { .. } | Kind::Stdio(_) => false,
         }
     }
 }
@@ -133,42 +124,4 @@ where
     let mut buf = ReadBuf::new(buf);
     ready!(Pin::new(from).poll_read(cx, &mut buf))?;
     Poll::Ready(Ok(buf.filled().len()))
-}
-
-/// One of the own standard streams.
-#[derive(Debug)]
-enum Half<T: std::os::fd::AsRawFd> {
-    Polled(AsyncFd<T>),
-    /// A file or a device that epoll refuses, because it is always ready.
-    Ready(T),
-}
-
-type Guarded<'a, T> = Poll<io::Result<tokio::io::unix::AsyncFdReadyMutGuard<'a, T>>>;
-
-impl<T: std::os::fd::AsRawFd> Half<T> {
-    fn poll_io<R>(
-        &mut self,
-        cx: &mut Context<'_>,
-        poll_ready: for<'a> fn(&'a mut AsyncFd<T>, &mut Context<'_>) -> Guarded<'a, T>,
-        mut io: impl FnMut(&mut T) -> io::Result<R>,
-    ) -> Poll<io::Result<R>> {
-        let fd = match self {
-            Self::Polled(fd) => fd,
-            Self::Ready(fd) => return Poll::Ready(io(fd)),
-        };
-        loop {
-            let mut guard = ready!(poll_ready(fd, cx))?;
-            // Not ready after all: the guard has noted that, so the next round waits.
-            if let Ok(result) = guard.try_io(|fd| io(fd.get_mut())) {
-                return Poll::Ready(result);
-            }
-        }
-    }
-
-    fn into_inner(self) -> T {
-        match self {
-            Self::Polled(fd) => fd.into_inner(),
-            Self::Ready(fd) => fd,
-        }
-    }
 }

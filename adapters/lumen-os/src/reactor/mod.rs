@@ -1,10 +1,12 @@
 //! A whole binding over any runtime that tells of readiness: what is written once for tokio, smol and their like.
 //!
 //! A binding says in its [`Reactor`] how its runtime watches a descriptor, connects and sleeps. From that come
-//! [`Driver`], [`Client`] and [`Server`], which a binding shows under its own name. Nothing here starts a
+//! [`Driver`], [`Client`] and [`Server`], and [`Mux`], which a binding shows under its own name. Nothing here starts a
 //! task or asks for `Send`; all of it is `Send` when the reactor's own types are.
 
 mod driver;
+mod ending;
+mod mux;
 mod session;
 mod stdio;
 mod world;
@@ -23,6 +25,7 @@ use crate::stdio::{Stdin, Stdout};
 use crate::{Listener, Process};
 
 pub use driver::Driver;
+pub use mux::{Mux, MuxHandle};
 pub use session::{Client, Server};
 pub use stdio::Stdio;
 pub use world::MAX_ENDED;
@@ -96,6 +99,12 @@ pub trait Reactor: Default + fmt::Debug {
     /// # Errors
     /// As [`watch`](Self::watch).
     fn pipes(read: OwnedFd, write: OwnedFd) -> io::Result<Self::Stream>;
+
+    /// Takes a connected Unix socket, which never blocks.
+    ///
+    /// # Errors
+    /// As [`watch`](Self::watch).
+    fn accepted(socket: OwnedFd) -> io::Result<Self::Stream>;
 
     /// Joins this process's own standard streams, or streams that are used like them.
     fn stdio(stdio: Stdio<Self>) -> Self::Stream;

@@ -8,7 +8,8 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::task::{Context, Poll, ready};
 
-use lumen_driver::World;
+use lumen_driver::status::{MAX_LINES, Process as Known};
+use lumen_driver::{Processes, World};
 use lumen_proto::{Exit, Instant, OpenError, OpenErrorKind, Port, Signal};
 
 use crate::stderr::StderrLines;
@@ -192,6 +193,13 @@ impl<R: Reactor> World for Ports<R> {
 
     fn poll_sleep(&mut self, cx: &mut Context<'_>, until: Option<Instant>) -> Poll<()> {
         self.reactor.poll_sleep(cx, until)
+    }
+}
+
+impl<R: Reactor> Processes for Ports<R> {
+    fn process(&self, port: Port) -> Known {
+        let stderr = self.tail(port).map_or_else(Vec::new, |tail| tail.last_lines(MAX_LINES));
+        Known { pid: self.child_id(port), stderr }
     }
 }
 
