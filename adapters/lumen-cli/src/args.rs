@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use clap::error::ErrorKind;
 use clap::{ArgAction, Parser, Subcommand, ValueEnum};
+use lumen_proto::limits;
 use lumen_proto::negotiate::Mode;
 
 use crate::exit::Exit;
@@ -132,6 +133,12 @@ pub(crate) struct Connect {
     #[arg(long, value_name = "MS", default_value_t = 20_000, value_parser = clap::value_parser!(u64).range(1..=600_000))]
     #[arg(hide_short_help = true)]
     probed_timeout: u64,
+
+    /// How long a connection that was closed may take to be made again, all tries together; 0 is not to try. The session
+    /// then goes on, and the client need not know; requests that were not answered get an error.
+    #[arg(long, value_name = "S", default_value_t = limits::RECONNECT_LIMIT.as_secs(), value_parser = clap::value_parser!(u64).range(..=86_400))]
+    #[arg(requires = "socket")]
+    reconnect: u64,
 
     #[command(flatten)]
     pub(crate) server: Server,
@@ -331,6 +338,10 @@ impl Connect {
 
     pub(crate) const fn probed_timeout(&self) -> Duration {
         Duration::from_millis(self.probed_timeout)
+    }
+
+    pub(crate) fn reconnect(&self) -> Option<Duration> {
+        self.socket.as_ref().and_then(|_| seconds(self.reconnect))
     }
 }
 

@@ -35,7 +35,12 @@ pub(crate) fn connect(connect: Connect) -> Exit {
         Some(Socket::Tcp(address)) => (Target::Tcp(address.clone()), address.clone()),
         None => (Target::Command(spec(&connect.server)), words(&connect.server)),
     };
-    run(Relay::connect(config), target, (words, behind), memory)
+    let relay = Relay::connect(config);
+    let relay = match connect.reconnect() {
+        Some(limit) => relay.with_reconnect(limit),
+        None => relay,
+    };
+    run(relay, target, (words, behind), memory)
 }
 
 pub(crate) fn wrap(wrap: Wrap) -> Exit {

@@ -1,6 +1,6 @@
 //! What people are told of a session, on stderr.
 
-use lumen_proto::endpoint::{Event, Outcome, Why};
+use lumen_proto::endpoint::{Event, Outcome, Unlike, Why};
 use lumen_proto::supervisor::{Behind, Ended};
 use lumen_proto::{Exit as ChildExit, OpenErrorKind, Port};
 use tracing::{debug, info, warn};
@@ -71,6 +71,14 @@ impl Report {
             Event::Skipped { port, kind, frames } => {
                 debug!("{}: skipped {frames} frames of type 0x{:02x}", self.side(*port), kind.0);
             }
+            Event::Reconnecting { ended: Ended::Failed(error), .. } => {
+                debug!("{} cannot be reached yet: {error}", self.command);
+            }
+            Event::Reconnecting { .. } => warn!(
+                "the connection to {} was closed, making it again; what was not answered had an error for an answer",
+                self.command
+            ),
+            Event::Resumed(_) => warn!("the session goes on at {}", self.command),
             Event::Dropped(count) => warn!("{count} events were not reported"),
             Event::InputClosed => debug!("the client closed its input"),
             Event::Message(_) => {}
@@ -109,7 +117,10 @@ impl Report {
             Outcome::NotStarted(error) => {
                 let why = self.why.clone().unwrap_or_else(|| error.to_string());
                 if self.behind == Behind::Socket {
-                    say(&format!("{why}; does anything serve it? `lumen mux` does so for a Unix socket"));
+                    say(&format!(
+                        "{why}; does anything serve it? `lumen mux` does so for a Unix socket, and --start -- COMMAND starts \
+                         that"
+                    ));
                     return Exit::NotStarted;
                 }
                 let advice = match error.kind {
@@ -122,6 +133,15 @@ impl Report {
                 };
                 say(&format!("cannot start {}: {why}; {advice}", self.command));
                 Exit::NotStarted
+            }
+            Outcome::ServerGone(Ended::Failed(error)) if self.behind == Behind::Socket => {
+                let why = self.why.clone().unwrap_or_else(|| error.to_string());
+                say(&format!(
+                    "the connection to {} was closed, and it could not be made again ({why}); --reconnect S tries longer, \
+                     --start -- COMMAND starts what is to serve it",
+                    self.command
+                ));
+                Exit::Failed
             }
             Outcome::ServerGone(_) if self.behind == Behind::Socket => {
                 say(&format!(
@@ -136,6 +156,17 @@ impl Report {
                     "the server {} ended while it was needed ({}); try the command by itself, or -v here",
                     self.command,
                     how(ended)
+                ));
+                Exit::Failed
+            }
+            Outcome::NotResumed(unlike) => {
+                say(&format!(
+                    "the connection to {} was closed and made again, but the session cannot go on there: {}",
+                    self.command,
+                    match unlike {
+                        Unlike::Refused => "the handshake is refused now",
+                        Unlike::Revision => "it agrees on another protocol revision now",
+                    }
                 ));
                 Exit::Failed
             }

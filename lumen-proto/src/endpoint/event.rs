@@ -1,6 +1,7 @@
 //! What endpoints tell their owner.
 
 use alloc::collections::VecDeque;
+use core::fmt;
 
 use bytes::Bytes;
 
@@ -70,12 +71,39 @@ pub enum Event {
         /// Why.
         why: Why,
     },
+    /// The server has gone away, or could not be reached; the connection is made again.
+    Reconnecting {
+        /// The port of the one that is gone.
+        port: Port,
+        /// How it ended.
+        ended: Ended,
+    },
+    /// The session goes on at a server that came back.
+    Resumed(Port),
     /// The client has closed its input: no more messages come, answers may still go.
     InputClosed,
     /// So many events were dropped because nobody took them.
     Dropped(u64),
     /// Nothing more will happen. Always the last event.
     Finished(Outcome),
+}
+
+/// Why a session does not go on at a server that came back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unlike {
+    /// It refused the handshake of the session.
+    Refused,
+    /// It agreed on another protocol revision than the client was told.
+    Revision,
+}
+
+impl fmt::Display for Unlike {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Refused => "the one that came back refuses the handshake of this session",
+            Self::Revision => "the one that came back agrees on another protocol revision",
+        })
+    }
 }
 
 /// Why a server is started again.
@@ -101,6 +129,8 @@ pub enum Outcome {
     ServerGone(Ended),
     /// The server never gave its first answer.
     NoAnswer,
+    /// The server went away, and the one that came back does not go on with the session.
+    NotResumed(Unlike),
     /// The client closed its input, and the server owed so many answers when the grace was over.
     Unanswered(usize),
 }

@@ -38,6 +38,14 @@ enum Patience {
     Handshake,
     /// Is answered only when it ends, so nobody waits for the answer.
     Subscription,
+    /// Whoever asked is gone: the answer, if it still comes, is not taken for one to somebody else.
+    Void,
+}
+
+impl Patience {
+    const fn is_awaited(self) -> bool {
+        matches!(self, Self::Ordinary | Self::Handshake)
+    }
 }
 
 impl Ids {
@@ -50,6 +58,9 @@ impl Ids {
         let mut bytes = self.bytes;
         for (id, patience) in requests(message) {
             let key = IdKey::from_token(&id)?;
+            if self.waiting.get(&key).is_some_and(|waiting| waiting.patience == Patience::Void) {
+                return Err(Reason::IdInUse);
+            }
             bytes += id.len() + COST;
             new.push((key, id, patience));
         }
@@ -60,7 +71,7 @@ impl Ids {
             let waiting = self.waiting.entry(key).or_insert(Waiting { spelling, count: 0, patience });
             waiting.count += 1;
             self.bytes += waiting.spelling.len() + COST;
-            self.awaited += usize::from(waiting.patience != Patience::Subscription);
+            self.awaited += usize::from(waiting.patience.is_awaited());
         }
         Ok(())
     }
@@ -80,12 +91,33 @@ impl Ids {
         let Ok(key) = IdKey::from_token(id) else { return false };
         let Some(waiting) = self.waiting.get_mut(&key) else { return false };
         self.bytes -= waiting.spelling.len() + COST;
-        self.awaited -= usize::from(waiting.patience != Patience::Subscription);
+        self.awaited -= usize::from(waiting.patience.is_awaited());
         waiting.count -= 1;
+        let was_awaited = waiting.patience != Patience::Void;
         if waiting.count == 0 {
             self.waiting.remove(&key);
         }
-        true
+        was_awaited
+    }
+
+    /// Takes that all who asked are gone, and returns their ids as spelled. Until a late answer has come to it, an id is
+    /// not taken again.
+    pub(super) fn void(&mut self) -> Vec<Bytes> {
+        let live = self.waiting.values_mut().filter(|waiting| waiting.patience != Patience::Void);
+        let void = live.map(|waiting| {
+            waiting.patience = Patience::Void;
+            waiting.spelling.clone()
+        });
+        self.awaited = 0;
+        void.collect()
+    }
+
+    /// Forgets all but what is void.
+    pub(super) fn forget(&mut self) {
+        self.waiting.retain(|_, waiting| waiting.patience == Patience::Void);
+        self.bytes =
+            self.waiting.values().map(|waiting| (waiting.spelling.len() + COST) * waiting.count).sum();
+        self.awaited = 0;
     }
 
     /// Settles what `message`, an answer or a batch, answers. Returns what of it may be passed on: of a batch
@@ -156,6 +188,7 @@ impl Ids {
         self.awaited = 0;
         core::mem::take(&mut self.waiting)
             .into_values()
+            .filter(|waiting| waiting.patience != Patience::Void)
             .flat_map(|waiting| core::iter::repeat_n(waiting.spelling, waiting.count))
     }
 
@@ -280,6 +313,27 @@ mod tests {
         ids.try_add(&message(r#"{"id":5,"method":"subscriptions/listen"}"#)).unwrap();
         assert!(ids.is_quiet());
         assert_eq!(all(&mut ids), [&b"5"[..]]);
+    }
+
+    #[test]
+    fn an_answer_to_whom_is_gone_is_none_and_frees_the_id() {
+        let mut ids = Ids::default();
+        let request = message(r#"{"id":1,"method":"a"}"#);
+        ids.try_add(&request).unwrap();
+        ids.try_add(&request).unwrap();
+        ids.try_add(&message(r#"{"id":2,"method":"a"}"#)).unwrap();
+        assert_eq!(ids.void(), [&b"1"[..], b"2"]);
+        assert!(ids.is_quiet() && ids.void().is_empty());
+        assert_eq!(ids.try_add(&request), Err(Reason::IdInUse));
+        assert!(!ids.settle(b"2") && !ids.settle(b"1"));
+        assert_eq!(ids.try_add(&request), Err(Reason::IdInUse));
+        assert!(!ids.settle(b"1"));
+        ids.try_add(&request).unwrap();
+        ids.void();
+        ids.try_add(&message(r#"{"id":3,"method":"a"}"#)).unwrap();
+        ids.forget();
+        assert!(!ids.settle(b"3") && !ids.is_empty() && all(&mut ids).is_empty());
+        assert_eq!(ids.bytes, 0);
     }
 
     #[test]

@@ -14,7 +14,7 @@ mod server_leg;
 mod tests;
 
 pub use bridge::{Bridge, BridgeEvent};
-pub use event::{Event, Outcome, Why};
+pub use event::{Event, Outcome, Unlike, Why};
 pub use hub::{Hub, HubConfig, HubEvent, Parted, ServerStatus};
 pub use peer::{Peer, SendError};
 pub use relay::Relay;

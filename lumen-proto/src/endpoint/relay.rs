@@ -1,7 +1,12 @@
 //! The hop in the middle: one client, one server, and every message from one to the other.
 
+mod link;
+mod recall;
+mod resume;
+
 use bytes::{Bytes, BytesMut};
 
+use self::link::Link;
 use super::client_leg::{ClientLeg, refusal};
 use super::event::{Event, Events, Outcome};
 use super::ids::{Ids, request_ids, response_ids};
@@ -21,7 +26,9 @@ use crate::{Action, Input, Instant, Machine, Port, Reason, Transmit, limits};
 ///
 /// # Bounds
 /// Toward each side [`limits::MAX_QUEUE`] plus one message, [`limits::MAX_OWED`] for ids each way, one partial
-/// message from each side; and [`limits::MAX_KEPT`] until the first answer after a probe.
+/// message from each side; and [`limits::MAX_KEPT`] until the first answer after a probe. With
+/// [`with_reconnect`](Self::with_reconnect) also [`limits::MAX_QUEUE`] plus one message while there is no server, the
+/// client's handshake, and [`limits::MAX_CLIENT_KEPT`] for what it is subscribed to.
 #[derive(Debug)]
 pub struct Relay {
     client: ClientLeg,
@@ -41,6 +48,8 @@ pub struct Relay {
     told: bool,
     /// How the server ends then.
     hurry: Ladder,
+    /// The connection to the server, if it is made again.
+    link: Option<Link>,
     now: Instant,
 }
 
@@ -92,6 +101,7 @@ impl Relay {
             abort: false,
             told: false,
             hurry,
+            link: None,
             now: Instant::ZERO,
         }
     }
@@ -103,8 +113,7 @@ impl Relay {
         match self.phase {
             Phase::Serving | Phase::Grace { .. } | Phase::Stopping => {
                 self.outcome = Outcome::Terminated(None);
-                self.phase = Phase::Stopping;
-                self.server.stop(self.now, self.hurry);
+                self.end_server(self.hurry);
             }
             Phase::Lingering { .. } => self.flush(),
             Phase::Flushing { until } => {
@@ -178,6 +187,14 @@ impl Relay {
         if let Some(reason) = gone {
             return self.refuse_all(&message, reason);
         }
+        if let Some(link) = &mut self.link {
+            if !link.is_up() {
+                return link.hold(message);
+            }
+            if request_ids(&message).any(|id| link.is_private(&id)) {
+                return self.refuse_all(&message, Reason::IdInUse);
+            }
+        }
         if let Err(reason) = self.owed.try_add(&message) {
             self.refuse_all(&message, reason);
             for id in response_ids(&message) {
@@ -191,6 +208,9 @@ impl Relay {
         let port = self.client.port();
         let unasked = |id| self.events.push(Event::Unasked { port, id });
         if let Some(message) = self.asked.settle_message(message, unasked) {
+            if let Some(link) = &mut self.link {
+                link.recall.on_sent(&message);
+            }
             self.server.send(self.now, message);
         }
     }
@@ -198,23 +218,27 @@ impl Relay {
     fn on_server(&mut self, event: LegEvent) {
         let (port, event) = match event {
             LegEvent::Restarting(why) => {
-                self.asked = Ids::default();
+                self.asked.forget();
                 return self.events.push(Event::Restarting { port: self.server.port(), why });
             }
             LegEvent::NoAnswer => {
                 self.outcome = Outcome::NoAnswer;
                 self.answer_owed(Reason::NoAnswer);
-                self.phase = Phase::Stopping;
-                return self.server.stop(self.now, Ladder::Polite);
+                return self.end_server(Ladder::Polite);
             }
             LegEvent::Ended(ended) => return self.on_server_ended(ended),
             LegEvent::Stream(port, event) => (port, event),
         };
+        if let (Some(link), StreamEvent::Message(_) | StreamEvent::Upgraded) = (&mut self.link, &event) {
+            link.on_heard(self.server.is_lumen());
+        }
         let Some(event) = self.events.pass(port, event) else { return };
         match event {
             StreamEvent::Message(Packet::Text(message)) => self.on_server_message(port, message),
             StreamEvent::Rejected { reason, id, has_method } => {
-                if let Some(id) = &id {
+                if let Some(id) = &id
+                    && (has_method || !self.on_private(Some(id), None))
+                {
                     if has_method {
                         self.refuse_server(id, reason);
                     } else if self.owed.settle(id) {
@@ -223,14 +247,19 @@ impl Relay {
                 }
                 self.events.push(Event::Rejected { port, id, reason });
             }
-            StreamEvent::Unsent { message: Packet::Text(message), reason, .. } => {
-                self.on_unsent(&message, reason)
+            StreamEvent::Unsent { message: Packet::Text(message), edits, reason }
+                if !self.on_private(edits.token(&["id"]).map(|id| &id[..]), None) =>
+            {
+                self.on_unsent(&message, reason);
             }
             _ => {}
         }
     }
 
     fn on_server_message(&mut self, port: Port, message: Message) {
+        if message.kind() == Kind::Response && self.on_private(message.id(), Some(&message)) {
+            return;
+        }
         // A request that was the last word of a start before is void, as are all it asked.
         let is_late = port != self.server.port();
         if is_late || self.client.is_eof() || self.client.is_deaf() {
@@ -256,7 +285,9 @@ impl Relay {
         }
         self.asked.handle_cancelled(&message);
         let unasked = |id| self.events.push(Event::Unasked { port, id });
-        if let Some(message) = self.owed.settle_message(message, unasked) {
+        if let Some(message) = self.owed.settle_message(message, unasked)
+            && self.link.as_mut().is_none_or(|link| link.recall.on_heard(&message))
+        {
             self.client.send(message);
         }
     }
@@ -290,6 +321,9 @@ impl Relay {
     }
 
     fn on_server_ended(&mut self, ended: Ended) {
+        if self.try_reconnect(ended) {
+            return;
+        }
         self.asked = Ids::default();
         let phase = self.phase;
         match (&mut self.outcome, phase) {
@@ -318,13 +352,13 @@ impl Relay {
                 for id in self.asked.take_all() {
                     self.refuse_server(&id, Reason::ClientGone);
                 }
-                if self.owed.is_quiet() {
+                if self.is_quiet() {
                     self.stop();
                 } else {
                     self.phase = Phase::Grace { until: self.now + limits::EOF_GRACE };
                 }
             }
-            Phase::Grace { .. } if self.client.is_deaf() || self.owed.is_quiet() => self.stop(),
+            Phase::Grace { .. } if self.client.is_deaf() || self.is_quiet() => self.stop(),
             Phase::Lingering { .. } if self.client.is_eof() || self.client.is_deaf() => self.flush(),
             Phase::Flushing { .. } if self.client.is_deaf() => {
                 self.done();
@@ -335,9 +369,23 @@ impl Relay {
         self.on_client_state();
     }
 
-    fn stop(&mut self) {
+    /// Returns whether nobody waits for an answer of the server.
+    fn is_quiet(&self) -> bool {
+        self.owed.is_quiet() && self.link.as_ref().is_none_or(|link| link.held().is_empty())
+    }
+
+    /// Ends the server for good, if there is one at this time.
+    fn end_server(&mut self, ladder: Ladder) {
         self.phase = Phase::Stopping;
-        self.server.stop(self.now, Ladder::Polite);
+        if self.server.is_alive() {
+            self.server.stop(self.now, ladder);
+        } else {
+            self.on_server_ended(Ended::Closed);
+        }
+    }
+
+    fn stop(&mut self) {
+        self.end_server(Ladder::Polite);
         while let Some(event) = self.server.poll_event() {
             self.on_server(event);
         }
@@ -369,6 +417,9 @@ impl Relay {
         for id in self.owed.take_all() {
             self.client.refuse(Some(&id), &reason, detail.as_deref());
         }
+        for message in self.link.as_mut().map(Link::take_held).into_iter().flatten() {
+            self.refuse_all(&message, reason);
+        }
     }
 
     fn refuse_all(&mut self, message: &Message, reason: Reason) {
@@ -397,6 +448,7 @@ impl Relay {
         match self.outcome {
             Outcome::NotStarted(error) => Some(alloc::format!("{error}")),
             Outcome::ServerGone(Ended::Exited(exit)) => Some(alloc::format!("{exit}")),
+            Outcome::NotResumed(unlike) => Some(alloc::format!("{unlike}")),
             _ => None,
         }
     }
@@ -414,6 +466,9 @@ impl Machine for Relay {
             self.client.handle_input(self.now, input);
         } else {
             self.server.handle_input(self.now, input);
+            if input == Input::Opened(self.server.port()) {
+                self.on_opened();
+            }
         }
         self.settle();
     }
@@ -422,16 +477,19 @@ impl Machine for Relay {
         self.advance(now);
         match self.phase {
             Phase::Grace { until } if self.now >= until => {
-                self.outcome = Outcome::Unanswered(self.owed.awaited());
+                let held = self.link.iter().flat_map(Link::held).flat_map(request_ids).count();
+                self.outcome = Outcome::Unanswered(self.owed.awaited() + held);
                 self.answer_owed(Reason::NoAnswer);
                 self.stop();
             }
             Phase::Lingering { until } if self.now >= until => self.flush(),
             Phase::Flushing { until } if self.now >= until => self.done(),
             Phase::Done => return,
+            Phase::Serving | Phase::Grace { .. } => self.reconnect(),
             _ => {}
         }
-        self.server.handle_timeout(self.now, !self.owed.is_quiet());
+        let is_awaited = !self.owed.is_quiet() || self.link.as_ref().is_some_and(|link| !link.is_up());
+        self.server.handle_timeout(self.now, is_awaited);
         self.settle();
     }
 
@@ -440,6 +498,7 @@ impl Machine for Relay {
             matches!(self.phase, Phase::Serving | Phase::Lingering { .. })
                 && self.client.is_readable()
                 && !self.server.is_full()
+                && self.link.as_ref().is_none_or(|link| !link.is_full())
         } else {
             port == self.server.port() && self.server.is_readable() && self.has_room()
         };
@@ -489,6 +548,8 @@ impl Machine for Relay {
             Phase::Done => return None,
             Phase::Serving | Phase::Stopping => None,
         };
-        [phase, self.server.poll_timeout()].into_iter().flatten().min()
+        let link = self.link.as_ref().filter(|_| matches!(self.phase, Phase::Serving | Phase::Grace { .. }));
+        let link = link.and_then(Link::poll_timeout);
+        [phase, link, self.server.poll_timeout()].into_iter().flatten().min()
     }
 }

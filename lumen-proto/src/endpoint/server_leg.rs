@@ -154,6 +154,15 @@ impl ServerLeg {
         }
     }
 
+    /// Makes a connection that has ended again. One that did not come to carry LUMEN is not probed again.
+    pub(super) fn start_again(&mut self, is_lumen: bool) {
+        self.mode = match self.config.mode {
+            Mode::Auto if !is_lumen => Mode::Offer,
+            mode => mode,
+        };
+        self.start();
+    }
+
     pub(super) fn handle_input(&mut self, now: Instant, input: Input<'_>) {
         let port = input.port();
         if port != self.port() || !self.supervisor.is_alive() {
@@ -275,6 +284,11 @@ impl ServerLeg {
 
     pub(super) const fn port(&self) -> Port {
         self.supervisor.port()
+    }
+
+    /// Returns whether it was started and has not ended.
+    pub(super) const fn is_alive(&self) -> bool {
+        self.supervisor.is_alive()
     }
 
     /// Returns whether it can be read.
