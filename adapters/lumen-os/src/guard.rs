@@ -159,7 +159,7 @@ pub(crate) fn wait_ended(pidfd: BorrowedFd<'_>) {
 }
 
 /// Returns whether something can be read within `limit`, or the end.
-fn wait_readable(fd: BorrowedFd<'_>, limit: Duration) -> Result<bool, Errno> {
+pub(crate) fn wait_readable(fd: BorrowedFd<'_>, limit: Duration) -> Result<bool, Errno> {
     let limit = Timespec::try_from(limit).map_err(|_| Errno::INVAL)?;
     loop {
         match poll(&mut [PollFd::from_borrowed_fd(fd, PollFlags::IN)], Some(&limit)) {

@@ -112,14 +112,9 @@ impl Listener {
             let path = path.to_owned();
             move |source: io::Error| ListenError::Refused { path, step, source }
         };
-        if let Some(directory) = path.parent().filter(|directory| !directory.as_os_str().is_empty()) {
-            DirBuilder::new()
-                .recursive(true)
-                .mode(if access == Access::All { 0o711 } else { 0o700 })
-                .create(directory)
-                .map_err(refused("make the directory of"))?;
-        }
-        let lock = lock(path).map_err(|error| match error {
+        make_directory(path, if access == Access::All { 0o711 } else { 0o700 })
+            .map_err(refused("make the directory of"))?;
+        let lock = lock(&lock_path(path, ".lock")).map_err(|error| match error {
             Errno::WOULDBLOCK => ListenError::InUse { path: path.to_owned() },
             errno => refused("lock")(errno.into()),
         })?;
@@ -176,12 +171,25 @@ pub fn own_uid() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
-/// Takes the lock that goes with a path, without waiting for it.
-fn lock(path: &Path) -> Result<OwnedFd, Errno> {
+/// Makes the directory of a path with this mode, if it is missing, and those above it.
+pub(crate) fn make_directory(path: &Path, mode: u32) -> io::Result<()> {
+    match path.parent().filter(|directory| !directory.as_os_str().is_empty()) {
+        Some(directory) => DirBuilder::new().recursive(true).mode(mode).create(directory),
+        None => Ok(()),
+    }
+}
+
+/// Returns the path of a file beside a socket.
+pub(crate) fn lock_path(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
-    name.push(".lock");
+    name.push(suffix);
+    name.into()
+}
+
+/// Takes the lock on a file without waiting for it.
+pub(crate) fn lock(path: &Path) -> Result<OwnedFd, Errno> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-    let file = rustix::fs::open(&name, flags, Mode::RUSR | Mode::WUSR)?;
+    let file = rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR)?;
     rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive)?;
     Ok(file)
 }
