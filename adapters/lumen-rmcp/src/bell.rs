@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Wake, Waker};
 
-/// Who wait, by a key that each picks. All are woken, whatever happens: it is one session, and who waits at it waits
-/// for the same few bytes.
+/// Who wait, by a key that each picks. All are woken, whatever happens: who waits here waits for the same few bytes.
 ///
 /// # Bounds
 /// One waker for each future that waits.
@@ -13,7 +12,7 @@ use std::task::{Wake, Waker};
 pub(crate) struct Bell(Mutex<BTreeMap<u64, Waker>>);
 
 impl Bell {
-    /// Wakes `waker` at the next ring. Before looking whether there is anything to wait for, lest it rings in between.
+    /// Has `waker` woken at the next ring.
     pub(crate) fn register(&self, key: u64, waker: &Waker) {
         let mut waiting = self.lock();
         match waiting.get_mut(&key) {

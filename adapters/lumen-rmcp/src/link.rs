@@ -1,6 +1,6 @@
 //! A session that several futures have hold of: rmcp sends from any number of them while it receives in another.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker, ready};
@@ -34,15 +34,16 @@ struct Core<E> {
     /// What was seen of it last, for when it is closed.
     seen: Seen,
     tickets: u64,
-    /// Sends for which there was no room, in the order of their calls. Their messages are with their futures.
-    waiting: BTreeSet<u64>,
+    /// Sends for which there was no room, in the order of their calls; their messages are with their futures. Only the
+    /// first waits at the bell, for with many of them it would be a crowd that each ring wakes in vain.
+    waiting: BTreeMap<u64, Option<Waker>>,
 }
 
 impl<E: End> Shared<E> {
     pub(crate) fn new(end: E) -> Self {
         let bell = Arc::new(Bell::default());
         let core =
-            Core { end: Some(end), seen: Seen::default(), tickets: RECEIVER, waiting: BTreeSet::new() };
+            Core { end: Some(end), seen: Seen::default(), tickets: RECEIVER, waiting: BTreeMap::new() };
         Self { core: Mutex::new(core), waker: Waker::from(Arc::clone(&bell)), bell }
     }
 
@@ -54,29 +55,38 @@ impl<E: End> Shared<E> {
     }
 
     /// Sends a message when it is its turn and there is room for it. Until then its place is kept; see
-    /// [`leave`](Self::leave).
-    pub(crate) fn try_send(&self, ticket: u64, message: &Message) -> Poll<Result<(), Error>> {
+    /// [`leave`](Self::leave). `waker` is woken when that may have changed.
+    pub(crate) fn try_send(
+        &self,
+        ticket: u64,
+        message: &Message,
+        waker: Option<&Waker>,
+    ) -> Poll<Result<(), Error>> {
         let mut core = self.lock();
-        let is_behind = core.waiting.first().is_some_and(|first| *first < ticket);
+        let is_behind = core.waiting.first_key_value().is_some_and(|(first, _)| *first < ticket);
         let sent = match &mut core.end {
             None => Poll::Ready(Err(Error::Closed)),
             Some(_) if is_behind => Poll::Pending,
-            Some(end) => match end.poll_send(&mut Context::from_waker(&self.waker), message) {
-                // What was received has to be taken first: receiving rings.
-                Poll::Pending | Poll::Ready(Err(lumen_tokio::Error::Unread(_))) => Poll::Pending,
-                Poll::Ready(sent) => Poll::Ready(sent.map_err(Error::Session)),
-            },
+            Some(end) => {
+                self.register(ticket, waker);
+                match end.poll_send(&mut Context::from_waker(&self.waker), message) {
+                    // What was received has to be taken first: receiving rings.
+                    Poll::Pending | Poll::Ready(Err(lumen_tokio::Error::Unread(_))) => Poll::Pending,
+                    Poll::Ready(sent) => Poll::Ready(sent.map_err(Error::Session)),
+                }
+            }
         };
         if sent.is_pending() {
-            core.waiting.insert(ticket);
+            core.waiting.insert(ticket, waker.cloned());
         } else {
-            self.step_out(core, ticket);
+            step_out(core, ticket);
         }
         sent
     }
 
     /// Is ready when what was sent is written, or will not be.
-    pub(crate) fn poll_flush(&self) -> Poll<()> {
+    pub(crate) fn poll_flush(&self, ticket: u64, waker: &Waker) -> Poll<()> {
+        self.register(ticket, Some(waker));
         match &mut self.lock().end {
             Some(end) => end.poll_flush(&mut Context::from_waker(&self.waker)),
             // Closing writes it.
@@ -84,14 +94,17 @@ impl<E: End> Shared<E> {
         }
     }
 
-    pub(crate) fn register(&self, ticket: u64, waker: &Waker) {
-        self.bell.register(ticket, waker);
+    /// Before it is looked whether there is anything to wait for, lest the bell rings in between.
+    fn register(&self, ticket: u64, waker: Option<&Waker>) {
+        if let Some(waker) = waker {
+            self.bell.register(ticket, waker);
+        }
     }
 
     /// Gives a place in the row up; the next one may be let in.
     pub(crate) fn leave(&self, ticket: u64) {
         self.bell.forget(ticket);
-        self.step_out(self.lock(), ticket);
+        step_out(self.lock(), ticket);
     }
 
     pub(crate) fn seen(&self) -> Seen {
@@ -110,27 +123,31 @@ impl<E: End> Shared<E> {
         Poll::Ready(received)
     }
 
-    /// Takes a place out of the row, and has the next one look whether it is in front now.
-    fn step_out(&self, mut core: MutexGuard<'_, Core<E>>, ticket: u64) {
-        let is_awaited = core.waiting.remove(&ticket) && !core.waiting.is_empty();
-        drop(core);
-        if is_awaited {
-            self.bell.ring();
-        }
-    }
-
     fn take(&self) -> Option<E> {
         let mut core = self.lock();
         let end = core.end.take()?;
         core.seen = end.seen();
+        let waiting = std::mem::take(&mut core.waiting);
         drop(core);
         // Who waits will find it closed.
+        waiting.into_values().flatten().for_each(Waker::wake);
         self.bell.ring();
         Some(end)
     }
 
     fn lock(&self) -> MutexGuard<'_, Core<E>> {
         self.core.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Takes a place out of the row; if it was the first, the next one is to look whether there is room.
+fn step_out<E>(mut core: MutexGuard<'_, Core<E>>, ticket: u64) {
+    let was_first = core.waiting.first_key_value().is_some_and(|(first, _)| *first == ticket);
+    core.waiting.remove(&ticket);
+    let next = core.waiting.first_entry().filter(|_| was_first).and_then(|mut next| next.get_mut().take());
+    drop(core);
+    if let Some(waker) = next {
+        waker.wake();
     }
 }
 
@@ -173,7 +190,7 @@ impl<E: End> Link<E> {
                 let _ = ready!(Pin::new(refusal).poll(cx));
                 self.refusal = None;
             }
-            self.shared.register(RECEIVER, cx.waker());
+            self.shared.register(RECEIVER, Some(cx.waker()));
             let Some(message) = ready!(self.shared.poll_recv()) else { return Poll::Ready(None) };
             match decode::<R>(&message) {
                 Decoded::Message(message) => return Poll::Ready(Some(message)),

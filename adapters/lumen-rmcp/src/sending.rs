@@ -33,7 +33,7 @@ impl<E: End> Sending<E> {
     pub(crate) fn new(shared: Arc<Shared<E>>, message: Result<Message, Error>) -> Self {
         let ticket = shared.ticket();
         let stage = match message {
-            Ok(message) => match shared.try_send(ticket, &message) {
+            Ok(message) => match shared.try_send(ticket, &message, None) {
                 Poll::Ready(Ok(())) => Stage::Sent,
                 Poll::Ready(Err(error)) => Stage::Failed(error),
                 Poll::Pending => Stage::Waiting(message),
@@ -48,16 +48,15 @@ impl<E: End> Future for Sending<E> {
     type Output = Result<(), Error>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        self.shared.register(self.ticket, cx.waker());
         if let Stage::Waiting(message) = &self.stage {
-            self.stage = match self.shared.try_send(self.ticket, message) {
+            self.stage = match self.shared.try_send(self.ticket, message, Some(cx.waker())) {
                 Poll::Ready(Ok(())) => Stage::Sent,
                 Poll::Ready(Err(error)) => Stage::Failed(error),
                 Poll::Pending => return Poll::Pending,
             };
         }
         if let Stage::Sent = self.stage
-            && self.shared.poll_flush().is_pending()
+            && self.shared.poll_flush(self.ticket, cx.waker()).is_pending()
         {
             return Poll::Pending;
         }
