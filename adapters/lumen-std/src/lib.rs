@@ -27,22 +27,41 @@
 //! `poll(2)` looks at every open port in each turn, which is right for one session or a few dozen; for many
 //! hundreds of ports use a binding with a readiness queue.
 
-mod event_loop;
-mod mux;
+mod engine;
 mod stream;
-mod transport;
 
-pub use event_loop::{Loop, MAX_ENDED};
+pub use engine::Engine;
 pub use lumen_driver::Counters;
 pub use lumen_driver::door::{MuxEvent, Refusal};
 pub use lumen_driver::session::{Closed, Error};
 pub use lumen_os::StderrTail;
+pub use lumen_os::engine::{MAX_ENDED, MuxHandle};
 pub use lumen_os::{CommandSpec, Stderr, Target};
 pub use lumen_os::{ListenError, Listener, MuxSpec};
 pub use lumen_proto::endpoint::{Event, HubConfig, HubEvent, Outcome, Parted, ServerConfig};
 pub use lumen_proto::jsonrpc::{Message, Refused};
 pub use lumen_proto::negotiate::Mode;
 pub use lumen_proto::supervisor::Behind;
-pub use mux::{Mux, MuxHandle};
 pub use stream::Stream;
-pub use transport::{Client, Server};
+
+/// A client and its server: a process that it starts, or a connection that it makes.
+pub type Client = lumen_os::engine::Client<Engine>;
+
+/// A server and its one client.
+pub type Server = lumen_os::engine::Server<Engine>;
+
+/// Drives one machine on the thread that calls it.
+pub type Loop<M> = lumen_os::engine::Loop<M, Engine>;
+
+/// Shares a server, started by a command, between all who connect to a Unix socket, on the thread that calls it.
+///
+/// ```no_run
+/// use lumen_std::{CommandSpec, Mux, MuxSpec};
+///
+/// let mut mux = Mux::bind(MuxSpec::new("/run/user/1000/s", CommandSpec::new("my-server")))?;
+/// while let Some(event) = mux.next_event()? {
+///     eprintln!("{event:?}");
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub type Mux = lumen_os::engine::Mux<Engine>;

@@ -362,6 +362,3 @@ impl Watch {
 fn is_void(errno: Errno) -> bool {
     matches!(errno, Errno::CANCELED | Errno::NOBUFS | Errno::INTR)
 }
-
-#[cfg(test)]
-mod tests;

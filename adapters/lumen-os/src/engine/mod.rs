@@ -1,11 +1,13 @@
 //! A whole binding over anything that a thread can wait with: what is written once for `poll(2)` and for io_uring.
 //!
-//! A binding says in its [`Engine`] how reads and writes are started and waited for. From that come [`Loop`], [`Client`]
-//! and [`Server`], which a binding shows under its own name. Nothing here starts a thread.
+//! A binding says in its [`Engine`] how reads and writes are started and waited for. From that come [`Loop`], [`Client`],
+//! [`Server`] and [`Mux`], which a binding shows under its own name. Nothing here starts a thread but
+//! what says so.
 
 mod core;
 mod event_loop;
 mod keeper;
+mod mux;
 mod session;
 
 use std::fmt;
@@ -17,6 +19,7 @@ use lumen_proto::{Instant, Machine, Port};
 pub use self::core::Core;
 pub use event_loop::Loop;
 pub use keeper::{Keeper, MAX_ENDED, Opened};
+pub use mux::{Mux, MuxHandle};
 pub use session::{Client, Server};
 
 /// What a thread waits with: it reads and writes open ports, and tells the [`Core`] what came of it.

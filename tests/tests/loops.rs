@@ -1,21 +1,89 @@
-//! The loop with real processes and sockets, and a machine that does what the test says.
+//! The loop with real processes and sockets, and a machine that does what the test says, over each engine.
 
-use std::collections::{BTreeSet, VecDeque};
-use std::io::{Read as _, Write as _};
-use std::os::fd::AsFd as _;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::io::{self, Read as _, Write as _};
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::BytesMut;
 use lumen_driver::Pump;
+use lumen_os::engine::{Engine, Loop, MAX_ENDED};
+use lumen_os::stdio::{Stdin, Stdout};
 use lumen_os::{CommandSpec, Stderr, Target};
-use lumen_proto::{Action, ChildEvent, Exit, Input, OpenError, OpenErrorKind, Signal, Transmit};
-use rustix::event::{PollFd, poll};
+use lumen_proto::{
+    Action, ChildEvent, Exit, Input, Instant, Machine, OpenError, OpenErrorKind, Port, Signal, Transmit,
+};
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
-use super::*;
-use crate::{Loop, MAX_ENDED};
+/// An engine, and what differs in how it is made.
+trait Kit: Engine {
+    fn new(target: Option<Target>) -> Loop<Toy, Self>;
+
+    fn halves(read: Stdin, write: Stdout) -> Self::Stream;
+}
+
+impl Kit for lumen_std::Engine {
+    fn new(target: Option<Target>) -> Loop<Toy, Self> {
+        lumen_std::Loop::new(Toy::default(), target)
+    }
+
+    fn halves(read: Stdin, write: Stdout) -> lumen_std::Stream {
+        lumen_std::Stream::halves(read, write)
+    }
+}
+
+impl Kit for lumen_uring::Engine {
+    fn new(target: Option<Target>) -> Loop<Toy, Self> {
+        lumen_uring::Loop::new(Toy::default(), target).unwrap()
+    }
+
+    fn halves(read: Stdin, write: Stdout) -> lumen_uring::Stream {
+        lumen_uring::Stream::halves(read, write).unwrap()
+    }
+}
+
+/// Says so on the way out, past what captures the output of tests.
+fn has_uring() -> bool {
+    let available = lumen_uring::is_available();
+    if let Err(error) = &available {
+        writeln!(io::stderr(), "skipped on io_uring: {error}").unwrap();
+    }
+    available.is_ok()
+}
+
+/// Runs a story on each engine.
+macro_rules! on_each_engine {
+    ($($story:ident)*) => {
+        mod on_std {
+            $(#[test] fn $story() { super::$story::<lumen_std::Engine>(); })*
+        }
+        mod on_uring {
+            $(#[test] fn $story() { if super::has_uring() { super::$story::<lumen_uring::Engine>(); } })*
+        }
+    };
+}
+
+on_each_engine! {
+    child_is_talked_to_ends_and_is_remembered
+    both_pipes_full_is_no_deadlock
+    standard_error_is_drained_handed_out_and_its_end_kept
+    what_cannot_be_opened_is_said_in_short_and_in_words
+    abort_close_and_drop_end_the_whole_tree
+    signal_reaches_the_whole_tree
+    child_that_reads_no_more_loses_output_and_is_still_heard
+    socket_half_closes_and_is_read_on
+    halves_are_standard_streams_of_any_kind
+    connects_to_unix_and_tcp_sockets
+    paused_port_is_not_read_until_it_is_ready
+    endless_input_does_not_hide_the_watched_descriptor_or_a_deadline
+    watched_descriptor_wakes_a_turn_and_its_end_does_not_spin
+    ended_streams_and_processes_do_not_spin
+    event_that_waits_keeps_a_turn_from_waiting
+    only_the_last_ended_ports_are_remembered
+}
 
 const PORT: Port = Port::new(1);
 const OTHER: Port = Port::new(2);
@@ -112,7 +180,7 @@ struct Seen {
     events: Vec<Event>,
 }
 
-fn until(driver: &mut Loop<Toy>, is_enough: impl Fn(&Seen) -> bool) -> Seen {
+fn until<E: Kit>(driver: &mut Loop<Toy, E>, is_enough: impl Fn(&Seen) -> bool) -> Seen {
     let mut seen = Seen::default();
     driver
         .run_until(|driver| {
@@ -137,15 +205,14 @@ fn sh(script: &str) -> CommandSpec {
     CommandSpec::new("/bin/sh").args(["-c", script]).stderr(Stderr::Ignore)
 }
 
-fn started(spec: CommandSpec) -> Loop<Toy> {
-    let mut driver = Loop::new(Toy::default(), Some(Target::Command(spec))).unwrap();
+fn started<E: Kit>(spec: CommandSpec) -> Loop<Toy, E> {
+    let mut driver = E::new(Some(Target::Command(spec)));
     driver.with(|toy| toy.actions.push_back(Action::Spawn(PORT)));
     driver
 }
 
-#[test]
-fn child_is_talked_to_ends_and_is_remembered() {
-    let mut driver = started(sh("cat; exit 3"));
+fn child_is_talked_to_ends_and_is_remembered<E: Kit>() {
+    let mut driver = started::<E>(sh("cat; exit 3"));
     driver.with(|toy| toy.send(PORT, b"hello"));
     let seen = until(&mut driver, |seen| !seen.data.is_empty());
     assert_eq!((seen.data, seen.events), (b"hello".to_vec(), vec![Event::Opened(PORT)]));
@@ -164,9 +231,8 @@ fn child_is_talked_to_ends_and_is_remembered() {
     assert_eq!(driver.turn(None).unwrap_err().kind(), io::ErrorKind::Deadlock);
 }
 
-#[test]
-fn both_pipes_full_is_no_deadlock() {
-    let mut driver = started(sh("head -c 3000000 /dev/zero; head -c 3000000 | wc -c"));
+fn both_pipes_full_is_no_deadlock<E: Kit>() {
+    let mut driver = started::<E>(sh("head -c 3000000 /dev/zero; head -c 3000000 | wc -c"));
     driver.with(|toy| {
         for _ in 0..3 {
             toy.send(PORT, &vec![b'x'; 1_000_000]);
@@ -177,8 +243,7 @@ fn both_pipes_full_is_no_deadlock() {
     assert!(seen.data.ends_with(b"3000000\n"));
 }
 
-#[test]
-fn standard_error_is_drained_handed_out_and_its_end_kept() {
+fn standard_error_is_drained_handed_out_and_its_end_kept<E: Kit>() {
     let lines = Arc::new(Mutex::new((0, Vec::new())));
     let sink = Arc::clone(&lines);
     let on_line = Box::new(move |line: &[u8]| {
@@ -187,7 +252,7 @@ fn standard_error_is_drained_handed_out_and_its_end_kept() {
         lines.1 = line.to_vec();
     });
     let script = "head -c 300000 /dev/zero >&2; echo answer; echo >&2; printf 'last words' >&2; exit 1";
-    let mut driver = started(sh(script).stderr(Stderr::Lines(on_line)));
+    let mut driver = started::<E>(sh(script).stderr(Stderr::Lines(on_line)));
     let seen = until(&mut driver, has_ended);
     assert_eq!(seen.data, b"answer\n");
     driver.close_all();
@@ -197,24 +262,23 @@ fn standard_error_is_drained_handed_out_and_its_end_kept() {
     assert!(tail.dropped() > 280_000);
 }
 
-#[test]
-fn what_cannot_be_opened_is_said_in_short_and_in_words() {
-    let mut driver = started(CommandSpec::new("no-such-program-of-lumen"));
+fn what_cannot_be_opened_is_said_in_short_and_in_words<E: Kit>() {
+    let mut driver = started::<E>(CommandSpec::new("no-such-program-of-lumen"));
     let seen = until(&mut driver, |seen| !seen.events.is_empty());
     let error = OpenError { kind: OpenErrorKind::NotFound, errno: 2 };
     assert_eq!(seen.events, [Event::Child(PORT, ChildEvent::Failed(error))]);
     assert!(driver.open_error().unwrap().contains("no-such-program-of-lumen"));
     assert!(driver.is_settled());
 
-    let mut driver = Loop::new(Toy::default(), None).unwrap();
+    let mut driver = E::new(None);
     driver.with(|toy| toy.actions.push_back(Action::Spawn(PORT)));
     until(&mut driver, |seen| matches!(seen.events[..], [Event::Child(_, ChildEvent::Failed(_))]));
     assert!(driver.open_error().is_some());
 }
 
 /// Starts a child with a grandchild, and follows that.
-fn with_grandchild() -> (Loop<Toy>, OwnedFd) {
-    let mut driver = started(sh("sleep 1000 & echo $!; wait"));
+fn with_grandchild<E: Kit>() -> (Loop<Toy, E>, OwnedFd) {
+    let mut driver = started::<E>(sh("sleep 1000 & echo $!; wait"));
     let seen = until(&mut driver, |seen| seen.data.ends_with(b"\n"));
     let pid = String::from_utf8(seen.data).unwrap().trim().parse().unwrap();
     let grandchild = pidfd_open(Pid::from_raw(pid).unwrap(), PidfdFlags::empty()).unwrap();
@@ -225,36 +289,33 @@ fn wait_for_end(process: &OwnedFd) {
     poll(&mut [PollFd::new(process, PollFlags::IN)], None).unwrap();
 }
 
-#[test]
-fn abort_close_and_drop_end_the_whole_tree() {
-    let (mut driver, grandchild) = with_grandchild();
+fn abort_close_and_drop_end_the_whole_tree<E: Kit>() {
+    let (mut driver, grandchild) = with_grandchild::<E>();
     driver.with(|toy| toy.actions.push_back(Action::Abort(PORT)));
     driver.wait_until(Pump::is_settled).unwrap();
     wait_for_end(&grandchild);
     assert_eq!(driver.child_exit(PORT), Some(Exit::Signal(9)));
 
-    let (mut driver, grandchild) = with_grandchild();
+    let (mut driver, grandchild) = with_grandchild::<E>();
     driver.close_all();
     assert!(driver.is_settled());
     wait_for_end(&grandchild);
 
-    let (driver, grandchild) = with_grandchild();
+    let (driver, grandchild) = with_grandchild::<E>();
     drop(driver);
     wait_for_end(&grandchild);
 }
 
-#[test]
-fn signal_reaches_the_whole_tree() {
-    let (mut driver, grandchild) = with_grandchild();
+fn signal_reaches_the_whole_tree<E: Kit>() {
+    let (mut driver, grandchild) = with_grandchild::<E>();
     driver.with(|toy| toy.actions.push_back(Action::Signal(PORT, Signal::Terminate)));
     let seen = until(&mut driver, has_ended);
     assert!(seen.events.contains(&Event::Child(PORT, ChildEvent::Exited(Exit::Signal(15)))), "{seen:?}");
     wait_for_end(&grandchild);
 }
 
-#[test]
-fn child_that_reads_no_more_loses_output_and_is_still_heard() {
-    let mut driver = started(sh("exec <&-; echo closed; sleep 1000"));
+fn child_that_reads_no_more_loses_output_and_is_still_heard<E: Kit>() {
+    let mut driver = started::<E>(sh("exec <&-; echo closed; sleep 1000"));
     until(&mut driver, |seen| seen.data == b"closed\n");
     // Not at once in every case: a process that another test is just starting may hold a copy of the pipe.
     let event = loop {
@@ -267,11 +328,10 @@ fn child_that_reads_no_more_loses_output_and_is_still_heard() {
     assert_eq!(event, Event::Lost(PORT));
 }
 
-#[test]
-fn socket_half_closes_and_is_read_on() {
+fn socket_half_closes_and_is_read_on<E: Kit>() {
     let (ours, mut theirs) = UnixStream::pair().unwrap();
-    let mut driver = Loop::new(Toy::default(), None).unwrap();
-    driver.attach(PORT, Stream::socket(ours).unwrap());
+    let mut driver = E::new(None);
+    driver.attach(PORT, E::socket(ours.into()).unwrap());
     driver.with(|toy| {
         toy.send(PORT, b"question");
         toy.finish(PORT);
@@ -288,14 +348,13 @@ fn socket_half_closes_and_is_read_on() {
     assert!(driver.is_settled());
 }
 
-#[test]
-fn halves_are_standard_streams_of_any_kind() {
+fn halves_are_standard_streams_of_any_kind<E: Kit>() {
     let (in_read, mut in_write) = io::pipe().unwrap();
     let (mut out_read, out_write) = io::pipe().unwrap();
-    let stdin = lumen_os::stdio::Stdin::new(in_read.into()).unwrap();
-    let stdout = lumen_os::stdio::Stdout::new(out_write.into()).unwrap();
-    let mut driver = Loop::new(Toy::default(), None).unwrap();
-    driver.attach(PORT, Stream::halves(stdin, stdout).unwrap());
+    let stdin = Stdin::new(in_read.into()).unwrap();
+    let stdout = Stdout::new(out_write.into()).unwrap();
+    let mut driver = E::new(None);
+    driver.attach(PORT, E::halves(stdin, stdout));
     in_write.write_all(b"in").unwrap();
     drop(in_write);
     driver.with(|toy| {
@@ -310,9 +369,12 @@ fn halves_are_standard_streams_of_any_kind() {
     assert_eq!(out, "out");
 }
 
-#[test]
-fn connects_to_unix_and_tcp_sockets() {
-    let path = std::env::temp_dir().join(format!("lumen-uring-{}", std::process::id()));
+fn connects_to_unix_and_tcp_sockets<E: Kit>() {
+    let path = std::env::temp_dir().join(format!(
+        "lumen-loops-{}-{}",
+        std::process::id(),
+        std::any::type_name::<E>()
+    ));
     let unix = UnixListener::bind(&path).unwrap();
     let tcp = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = tcp.local_addr().unwrap().to_string();
@@ -321,10 +383,10 @@ fn connects_to_unix_and_tcp_sockets() {
     let cases: [(Target, &dyn Fn() -> OwnedFd); 2] =
         [(Target::Unix(path.clone()), &accept_unix), (Target::Tcp(address), &accept_tcp)];
     for (target, accept) in cases {
-        let mut driver = Loop::new(Toy::default(), Some(target)).unwrap();
+        let mut driver = E::new(Some(target));
         driver.with(|toy| toy.actions.push_back(Action::Spawn(PORT)));
         until(&mut driver, |seen| seen.events == [Event::Opened(PORT)]);
-        driver.attach(OTHER, Stream::socket(accept()).unwrap());
+        driver.attach(OTHER, E::socket(accept()).unwrap());
         driver.with(|toy| toy.send(OTHER, b"welcome"));
         let seen = until(&mut driver, |seen| !seen.data.is_empty());
         assert_eq!(seen.data, b"welcome");
@@ -332,12 +394,11 @@ fn connects_to_unix_and_tcp_sockets() {
     std::fs::remove_file(&path).unwrap();
 }
 
-#[test]
-fn paused_port_is_not_read_until_it_is_ready() {
+fn paused_port_is_not_read_until_it_is_ready<E: Kit>() {
     let (ours, mut theirs) = UnixStream::pair().unwrap();
-    let mut driver = Loop::new(Toy::default(), None).unwrap();
+    let mut driver = E::new(None);
     driver.with(|toy| toy.paused.extend([PORT]));
-    driver.attach(PORT, Stream::socket(ours).unwrap());
+    driver.attach(PORT, E::socket(ours.into()).unwrap());
     theirs.write_all(b"wait").unwrap();
     assert_eq!(driver.poll_event(), Some(Event::Opened(PORT)));
     driver.turn(Some(Instant::ZERO)).unwrap();
@@ -350,14 +411,13 @@ fn paused_port_is_not_read_until_it_is_ready() {
     assert_eq!(seen.data, b"wait");
 }
 
-#[test]
-fn endless_input_does_not_hide_the_watched_descriptor_or_a_deadline() {
+fn endless_input_does_not_hide_the_watched_descriptor_or_a_deadline<E: Kit>() {
     let zero = std::fs::File::open("/dev/zero").unwrap();
     let null = std::fs::File::options().write(true).open("/dev/null").unwrap();
-    let stdin = lumen_os::stdio::Stdin::new(zero.into()).unwrap();
-    let stdout = lumen_os::stdio::Stdout::new(null.into()).unwrap();
-    let mut driver = Loop::new(Toy::default(), None).unwrap();
-    driver.attach(PORT, Stream::halves(stdin, stdout).unwrap());
+    let stdin = Stdin::new(zero.into()).unwrap();
+    let stdout = Stdout::new(null.into()).unwrap();
+    let mut driver = E::new(None);
+    driver.attach(PORT, E::halves(stdin, stdout));
     let (read, mut write) = io::pipe().unwrap();
     driver.watch(read);
     until(&mut driver, |seen| seen.data.len() > 1_000_000);
@@ -374,9 +434,8 @@ fn endless_input_does_not_hide_the_watched_descriptor_or_a_deadline() {
     until(&mut driver, |seen| seen.events == [Event::Timeout]);
 }
 
-#[test]
-fn watched_descriptor_wakes_a_turn_and_its_end_does_not_spin() {
-    let mut driver = started(sh("exec sleep 1000"));
+fn watched_descriptor_wakes_a_turn_and_its_end_does_not_spin<E: Kit>() {
+    let mut driver = started::<E>(sh("exec sleep 1000"));
     until(&mut driver, |seen| !seen.events.is_empty());
     let (read, write) = io::pipe().unwrap();
     driver.watch(read);
@@ -388,11 +447,10 @@ fn watched_descriptor_wakes_a_turn_and_its_end_does_not_spin() {
     assert!(driver.now() >= deadline, "nothing else happened, so the turn lasts until its deadline");
 }
 
-#[test]
-fn ended_streams_and_processes_do_not_spin() {
+fn ended_streams_and_processes_do_not_spin<E: Kit>() {
     let (ours, theirs) = UnixStream::pair().unwrap();
-    let mut driver = started(sh("exit 0"));
-    driver.attach(OTHER, Stream::socket(ours).unwrap());
+    let mut driver = started::<E>(sh("exit 0"));
+    driver.attach(OTHER, E::socket(ours.into()).unwrap());
     drop(theirs);
     until(&mut driver, |seen| has_ended(seen) && seen.events.contains(&Event::Eof(OTHER)));
     // That its standard error has ended may be one more thing that happens.
@@ -405,9 +463,8 @@ fn ended_streams_and_processes_do_not_spin() {
     assert!(is_quiet);
 }
 
-#[test]
-fn event_that_waits_keeps_a_turn_from_waiting() {
-    let mut driver = started(sh("exec sleep 1000"));
+fn event_that_waits_keeps_a_turn_from_waiting<E: Kit>() {
+    let mut driver = started::<E>(sh("exec sleep 1000"));
     until(&mut driver, |seen| !seen.events.is_empty());
     driver.with(|toy| toy.events.push_back(Event::Timeout));
     driver.turn(None).unwrap();
@@ -416,13 +473,12 @@ fn event_that_waits_keeps_a_turn_from_waiting() {
     assert_eq!(driver.poll_event(), None);
 }
 
-#[test]
-fn only_the_last_ended_ports_are_remembered() {
-    let mut driver = Loop::new(Toy::default(), None).unwrap();
+fn only_the_last_ended_ports_are_remembered<E: Kit>() {
+    let mut driver = E::new(None);
     for index in 0..=u32::try_from(MAX_ENDED).unwrap() {
         let (ours, theirs) = UnixStream::pair().unwrap();
         let port = Port::new(index);
-        driver.attach(port, Stream::socket(ours).unwrap());
+        driver.attach(port, E::socket(ours.into()).unwrap());
         assert_eq!(lumen_os::send(theirs.as_fd(), b"x").unwrap(), 1);
         until(&mut driver, |seen| !seen.data.is_empty());
         driver.with(|toy| toy.actions.push_back(Action::Abort(port)));

@@ -2,16 +2,18 @@
 
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
-use std::thread::JoinHandle;
+use std::sync::mpsc;
+use std::thread::{self, JoinHandle};
 
 use lumen_driver::desk::{self, Desk, Drive, Knock};
 use lumen_driver::door::{Door, MuxEvent};
 use lumen_driver::status::{MAX_LINES, Process};
-use lumen_os::{Accepted, ListenError, Listener, Listening, MuxSpec, StderrTail, Target};
 use lumen_proto::endpoint::Hub;
 use lumen_proto::{Instant, Port};
 
-use crate::{Loop, Stream};
+use crate::{Accepted, ListenError, Listener, Listening, MuxSpec, StderrTail, Target};
+
+use super::{Engine, Loop};
 
 /// Clients accepted in one turn, so that many who come at once do not keep the others waiting.
 const TURN_CLIENTS: usize = 16;
@@ -22,40 +24,35 @@ const TURN_CLIENTS: usize = 16;
 /// Dropping it closes everything, ends the server with its whole process group, and removes the socket. A signal that
 /// ends the process drops nothing: catch it, [`watch`](Self::watch) for it, and [`shut_down`](Self::shut_down).
 ///
-/// ```no_run
-/// use lumen_std::{CommandSpec, Mux, MuxSpec};
-///
-/// let mut mux = Mux::bind(MuxSpec::new("/run/user/1000/s", CommandSpec::new("my-server")))?;
-/// while let Some(event) = mux.next_event()? {
-///     eprintln!("{event:?}");
-/// }
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-///
 /// # Bounds
 /// Those of [`Hub`], and one descriptor for each client.
 #[derive(Debug)]
-pub struct Mux {
+pub struct Mux<E: Engine> {
     // In the order in which they are dropped: when the socket goes, the server has ended.
-    driver: Loop<Hub>,
+    driver: Loop<Hub, E>,
     listener: Listener,
     desk: Desk,
 }
 
-impl Mux {
+impl<E: Engine> Mux<E> {
     /// Serves the socket, whose path it makes its own; see [`Listener`]. The command is started when the first client needs
     /// it.
     ///
     /// # Errors
-    /// As [`Listener::bind`].
+    /// As [`Listener::bind`], or there is no engine.
     pub fn bind(spec: MuxSpec) -> Result<Self, ListenError> {
-        let Listening { listener, command, hub, allowed } = spec.listen()?;
-        let mut driver = Loop::new(Hub::new(hub), Some(Target::Command(command)));
-        let watched = listener.as_fd().try_clone_to_owned();
-        driver.look_at(watched.map_err(|source| {
+        Self::over(spec.listen()?)
+    }
+
+    fn over(listening: Listening) -> Result<Self, ListenError> {
+        let Listening { listener, command, hub, allowed } = listening;
+        let refused = |step| {
             let path = listener.path().to_owned();
-            ListenError::Refused { path, step: "watch", source }
-        })?);
+            move |source| ListenError::Refused { path, step, source }
+        };
+        let engine = E::try_new().map_err(refused("serve"))?;
+        let mut driver = Loop::over(engine, Hub::new(hub), Some(Target::Command(command)));
+        driver.look_at(listener.as_fd().try_clone_to_owned().map_err(refused("watch"))?);
         Ok(Self { driver, listener, desk: Desk::new(Door::new(allowed)) })
     }
 
@@ -69,7 +66,7 @@ impl Mux {
     /// watched descriptor had something to read.
     ///
     /// # Errors
-    /// What `poll(2)` said, which is out of memory.
+    /// What the system said, which is out of memory.
     pub fn next_event(&mut self) -> io::Result<Option<MuxEvent>> {
         loop {
             if let Some(event) = self.desk.poll_event() {
@@ -98,21 +95,55 @@ impl Mux {
     ///
     /// # Errors
     /// There is no thread, or no descriptors to wake it by.
-    pub fn spawn(mut self, mut on_event: impl FnMut(&MuxEvent) + Send + 'static) -> io::Result<MuxHandle> {
-        let (wakes, wake) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
-        self.watch(wakes);
-        let serve = move || {
-            while !self.desk.is_over() {
-                match self.next_event() {
-                    Ok(Some(event)) => on_event(&event),
-                    // The handle was closed or dropped.
-                    Ok(None) => self.shut_down(),
-                    Err(_) => return,
-                }
+    pub fn spawn(self, on_event: impl FnMut(&MuxEvent) + Send + 'static) -> io::Result<MuxHandle>
+    where
+        Self: Send + 'static,
+    {
+        MuxHandle::new(move |wakes| self.serve(wakes, on_event))
+    }
+
+    /// The same as [`bind`](Self::bind) and [`spawn`](Self::spawn), also with an engine that has to stay on the thread that
+    /// made it.
+    ///
+    /// # Errors
+    /// As those two.
+    pub fn bind_and_spawn(
+        spec: MuxSpec,
+        on_event: impl FnMut(&MuxEvent) + Send + 'static,
+    ) -> Result<MuxHandle, ListenError> {
+        let listening = spec.listen()?;
+        let path = listening.listener.path().to_owned();
+        let (tell, told) = mpsc::sync_channel(1);
+        let handle = MuxHandle::new(move |wakes| {
+            let (mux, result) = match Self::over(listening) {
+                Ok(mux) => (Some(mux), Ok(())),
+                Err(error) => (None, Err(error)),
+            };
+            // If nobody waits to hear it, the handle is gone, and that ends the service.
+            let _ = tell.send(result);
+            if let Some(mux) = mux {
+                mux.serve(wakes, on_event);
             }
-        };
-        let thread = std::thread::Builder::new().name("lumen-mux".to_owned()).spawn(serve)?;
-        Ok(MuxHandle { wake: Some(wake), thread: Some(thread) })
+        });
+        let refused = |source| ListenError::Refused { path, step: "serve", source };
+        match (handle, told.recv()) {
+            (Ok(handle), Ok(Ok(()))) => Ok(handle),
+            (_, Ok(Err(error))) => Err(error),
+            (Err(error), _) => Err(refused(error)),
+            (_, Err(_)) => Err(refused(io::ErrorKind::Other.into())),
+        }
+    }
+
+    fn serve(mut self, wakes: OwnedFd, mut on_event: impl FnMut(&MuxEvent)) {
+        self.watch(wakes);
+        while !self.desk.is_over() {
+            match self.next_event() {
+                Ok(Some(event)) => on_event(&event),
+                // The handle was closed or dropped.
+                Ok(None) => self.shut_down(),
+                Err(_) => return,
+            }
+        }
     }
 
     /// Starts the server now, as [`Hub::start`].
@@ -147,7 +178,7 @@ impl Mux {
                 accepted => accepted,
             };
             let knock =
-                accepted.map(|Accepted { fd, uid, pid }| Knock { stream: Stream::connected(fd), uid, pid });
+                accepted.and_then(|Accepted { fd, uid, pid }| Ok(Knock { stream: E::socket(fd)?, uid, pid }));
             self.desk.on_knock(&mut self.driver, knock);
             if !self.hub().is_taking_clients() {
                 return;
@@ -156,8 +187,8 @@ impl Mux {
     }
 }
 
-impl Drive for Loop<Hub> {
-    type Stream = Stream;
+impl<E: Engine> Drive for Loop<Hub, E> {
+    type Stream = E::Stream;
 
     fn now(&self) -> Instant {
         self.now()
@@ -171,7 +202,7 @@ impl Drive for Loop<Hub> {
         self.with(command)
     }
 
-    fn attach(&mut self, port: Port, stream: Stream) {
+    fn attach(&mut self, port: Port, stream: E::Stream) {
         self.attach(port, stream);
     }
 
@@ -191,6 +222,13 @@ pub struct MuxHandle {
 }
 
 impl MuxHandle {
+    /// Starts the thread, with a descriptor that can be read when the handle is closed or dropped.
+    fn new(serve: impl FnOnce(OwnedFd) + Send + 'static) -> io::Result<Self> {
+        let (wakes, wake) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
+        let thread = thread::Builder::new().name("lumen-mux".to_owned()).spawn(move || serve(wakes))?;
+        Ok(Self { wake: Some(wake), thread: Some(thread) })
+    }
+
     /// Ends the hub and waits until it has ended. However many clients are connected and whatever the server does, that
     /// takes a bounded time: what is in flight has [`DRAIN_GRACE`](lumen_proto::limits::DRAIN_GRACE) to be answered, the
     /// server is then killed after two steps, and clients that do not read are left.

@@ -1,0 +1,250 @@
+//! The engine: `poll(2)`, for all that would block.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::os::fd::OwnedFd;
+
+use lumen_driver::Outcome;
+use lumen_os::engine::{Core, Keeper, Opened};
+use lumen_proto::limits::READ_CHUNK;
+use lumen_proto::{Instant, Machine, Port};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+
+use crate::Stream;
+
+/// The descriptors of the open ports, looked at all together.
+///
+/// # Bounds
+/// One buffer of [`READ_CHUNK`] bytes for all ports.
+#[derive(Debug)]
+pub struct Engine {
+    ports: BTreeMap<Port, Entry>,
+    watched: Option<OwnedFd>,
+    woken: bool,
+    /// A descriptor whose readiness is only told.
+    looked_at: Option<OwnedFd>,
+    is_looking: bool,
+    is_readable: bool,
+    buf: Box<[u8]>,
+}
+
+/// An open port.
+#[derive(Debug)]
+struct Entry {
+    stream: Stream,
+    /// Bytes to read once there are some.
+    reading: Option<usize>,
+    /// The last read was as long as it might be, so the next is worth trying without asking.
+    is_full: bool,
+    /// A write waits for room.
+    is_writing: bool,
+}
+
+/// What a descriptor in the poll set stands for.
+#[derive(Clone, Copy, Debug)]
+enum Ready {
+    Read(Port),
+    Write(Port),
+    Exit(Port),
+    Stderr(Port),
+    Watched,
+    LookedAt,
+}
+
+impl lumen_os::engine::Engine for Engine {
+    type Stream = Stream;
+    type Made<T> = T;
+
+    fn make<T>(finish: impl FnOnce(Self) -> T) -> T {
+        finish(Self::new())
+    }
+
+    fn try_new() -> io::Result<Self> {
+        Ok(Self::new())
+    }
+
+    fn stdio() -> io::Result<Stream> {
+        Stream::stdio()
+    }
+
+    fn socket(fd: OwnedFd) -> io::Result<Stream> {
+        Stream::socket(fd)
+    }
+
+    fn attach(&mut self, port: Port, stream: Stream) {
+        self.ports.insert(port, Entry { stream, reading: None, is_full: false, is_writing: false });
+    }
+
+    fn open(&mut self, _: &Keeper, port: Port, opened: Opened) -> io::Result<()> {
+        self.attach(
+            port,
+            match opened {
+                Opened::Pipes { read, write } => Stream::pipes(read, write),
+                Opened::Socket(socket) => Stream::connected(socket),
+            },
+        );
+        Ok(())
+    }
+
+    fn start_read<M: Machine>(&mut self, core: &mut Core<M>, port: Port, most: usize) {
+        if let Some(entry) = self.ports.get_mut(&port) {
+            entry.reading = Some(most);
+            // After a short read there is mostly nothing more: asking first saves the failed attempt.
+            if entry.is_full {
+                self.read(core, port);
+            }
+        }
+    }
+
+    fn start_write<M: Machine>(&mut self, core: &mut Core<M>, port: Port) {
+        let Some(entry) = self.ports.get_mut(&port) else { return };
+        match entry.stream.write(core.pump().write_bytes(port)) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => entry.is_writing = true,
+            result => {
+                entry.is_writing = false;
+                core.on_wrote(port, result);
+            }
+        }
+    }
+
+    fn finish(&mut self, port: Port) {
+        if let Some(entry) = self.ports.get_mut(&port) {
+            entry.stream.finish();
+        }
+    }
+
+    fn start_close<M: Machine>(&mut self, core: &mut Core<M>, port: Port) {
+        self.ports.remove(&port);
+        core.on_closed(port);
+    }
+
+    fn wait<M: Machine>(&mut self, core: &mut Core<M>, deadline: Option<Instant>) -> io::Result<()> {
+        for ready in self.poll(core, deadline)? {
+            match ready {
+                Ready::Read(port) => self.read(core, port),
+                Ready::Write(port) => self.start_write(core, port),
+                // It is asked about again if it has not.
+                Ready::Exit(port) => _ = core.on_exit(port),
+                Ready::Stderr(port) => _ = core.on_stderr(port),
+                Ready::Watched => self.on_watched(),
+                Ready::LookedAt => self.is_readable = true,
+            }
+        }
+        Ok(())
+    }
+
+    fn watch(&mut self, fd: OwnedFd) {
+        self.watched = Some(fd);
+    }
+
+    fn look_at(&mut self, fd: OwnedFd) {
+        self.looked_at = Some(fd);
+    }
+
+    fn set_looking(&mut self, is_looking: bool) {
+        self.is_looking = is_looking;
+    }
+
+    fn take_woken(&mut self) -> bool {
+        std::mem::take(&mut self.woken)
+    }
+
+    fn take_readable(&mut self) -> bool {
+        std::mem::take(&mut self.is_readable)
+    }
+}
+
+impl Engine {
+    fn new() -> Self {
+        Self {
+            ports: BTreeMap::new(),
+            watched: None,
+            woken: false,
+            looked_at: None,
+            is_looking: true,
+            is_readable: false,
+            buf: vec![0; READ_CHUNK].into_boxed_slice(),
+        }
+    }
+
+    fn read<M: Machine>(&mut self, core: &mut Core<M>, port: Port) {
+        let Some(entry) = self.ports.get_mut(&port) else { return };
+        let Some(most) = entry.reading else { return };
+        let most = most.min(self.buf.len());
+        let buf = self.buf.get_mut(..most).unwrap_or_default();
+        let outcome = match entry.stream.read(buf) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                entry.is_full = false;
+                return;
+            }
+            Err(_) => Outcome::Failed,
+            Ok(len) => {
+                entry.is_full = len == most;
+                Outcome::Ok(self.buf.get(..len).unwrap_or_default())
+            }
+        };
+        entry.reading = None;
+        core.on_read(port, outcome, || entry.stream.is_hung_up());
+    }
+
+    /// Waits for a descriptor that something depends on. Descriptors that nobody asks about are left out: one
+    /// whose peer hung up would end every wait at once.
+    fn poll<M: Machine>(&self, core: &Core<M>, deadline: Option<Instant>) -> io::Result<Vec<Ready>> {
+        let mut keys = Vec::new();
+        let mut fds = Vec::new();
+        for (&port, entry) in &self.ports {
+            if entry.reading.is_some() {
+                keys.push(Ready::Read(port));
+                fds.push(PollFd::from_borrowed_fd(entry.stream.read_fd(), PollFlags::IN));
+            }
+            if let (true, Some(fd)) = (entry.is_writing, entry.stream.write_fd()) {
+                keys.push(Ready::Write(port));
+                fds.push(PollFd::from_borrowed_fd(fd, PollFlags::OUT));
+            }
+            if let (None, Some(process)) = (core.keeper().exit(port), core.keeper().process(port)) {
+                keys.push(Ready::Exit(port));
+                fds.push(PollFd::new(process, PollFlags::IN));
+            }
+            // After the exit, so that what a process said last is read in the turn that sees its end.
+            if let Some(stderr) = core.keeper().stderr(port) {
+                keys.push(Ready::Stderr(port));
+                fds.push(PollFd::new(stderr, PollFlags::IN));
+            }
+        }
+        if let Some(watched) = &self.watched {
+            keys.push(Ready::Watched);
+            fds.push(PollFd::new(watched, PollFlags::IN));
+        }
+        if let (Some(fd), true) = (&self.looked_at, self.is_looking) {
+            keys.push(Ready::LookedAt);
+            fds.push(PollFd::new(fd, PollFlags::IN));
+        }
+        if fds.is_empty() && deadline.is_none() {
+            return Err(io::ErrorKind::Deadlock.into());
+        }
+        loop {
+            // Anew after an interruption, so that signals cannot prolong the wait.
+            let left = deadline.map(|deadline| core.clock().until(deadline));
+            // A wait that is too long to be told is as good as none at all.
+            let timeout = left.and_then(|left| Timespec::try_from(left).ok());
+            match poll(&mut fds, timeout.as_ref()) {
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(errno.into()),
+                Ok(_) => break,
+            }
+        }
+        let ready = keys.iter().zip(&fds).filter(|(_, fd)| !fd.revents().is_empty());
+        Ok(ready.map(|(&key, _)| key).collect())
+    }
+
+    fn on_watched(&mut self) {
+        self.woken = true;
+        let Some(fd) = &self.watched else { return };
+        match rustix::io::read(fd, &mut [0; 64]) {
+            Ok(1..) | Err(Errno::AGAIN | Errno::INTR) => {}
+            // Its other end is gone, so it would end every wait from now on.
+            Ok(0) | Err(_) => self.watched = None,
+        }
+    }
+}
