@@ -4,7 +4,8 @@
 //! Everything here hands out descriptors that answer "would block" instead of blocking; a binding turns them
 //! into its runtime's own types, or polls them. Nothing here starts a thread or waits for a peer, except
 //! [`connect_unix`] and [`connect_tcp`], which wait up to [`CONNECT_TIMEOUT`], [`Process::end`], which waits for the
-//! kernel to end what it has just killed, and [`spawn`] of a guarded command, which waits for its [`guard`].
+//! kernel to end what it has just killed, and [`spawn`] of a guarded command, which waits for its [`guard`]; and
+//! [`detach::spawn`], which waits for its helper.
 //!
 //! [`reactor`] is what the bindings to runtimes that tell of readiness are made of, [`engine`] those that a thread turns.
 //!
@@ -13,6 +14,7 @@
 mod child;
 mod clock;
 mod command;
+pub mod detach;
 pub mod engine;
 mod error;
 pub mod guard;
@@ -22,6 +24,7 @@ pub mod reactor;
 mod socket;
 mod stderr;
 pub mod stdio;
+mod turn;
 mod verdict;
 
 pub use child::{Child, Process, spawn};
@@ -35,4 +38,5 @@ pub use socket::{
     shutdown_write, stream_from,
 };
 pub use stderr::{Drained, MAX_STDERR_LINE, MAX_STDERR_TAIL, StderrDrain, StderrTail};
+pub use turn::Turn;
 pub use verdict::{MAX_VERDICTS, Verdicts};
