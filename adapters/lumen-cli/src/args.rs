@@ -56,6 +56,15 @@ Examples:
   lumen connect --negotiate offer -- uvx mcp-server-git
   lumen connect --env TOKEN=x --cwd /srv -- lumen wrap -- python server.py
   lumen connect unix:/run/user/1000/git.sock
+  lumen connect unix:/run/user/1000/git.sock --start -- uvx mcp-server-git
+  lumen connect unix:./s --start --idle-exit 3600 --env TOKEN=x -- node server.js
+
+With --start, `lumen mux` is started for the socket, detached from this command and its terminal, if nobody serves it: all \
+who connect share one server, whoever comes first. It ends when no client has been there for --idle-exit; `lumen status \
+PATH` says how it does and where its log is. The server's options and command count only for who starts it.
+
+When the connection is closed, as by a mux that ends or crashes, it is made again, with --start by a new mux. The client \
+need not know: its handshake, log level and subscriptions are told again. Requests that were not answered get an error.
 
 stdin and stdout carry the protocol; everything for people goes to stderr.";
 
@@ -113,11 +122,12 @@ Examples:
 #[derive(Debug, clap::Args)]
 #[command(after_help = format!("{CONNECT_EXAMPLES}\n\n{}", Exit::HELP))]
 #[command(
-    override_usage = "lumen connect [OPTIONS] -- COMMAND [ARGS]...\n       lumen connect [OPTIONS] unix:PATH|tcp:HOST:PORT"
+    override_usage = "lumen connect [OPTIONS] -- COMMAND [ARGS]...\n       lumen connect [OPTIONS] unix:PATH|tcp:HOST:PORT\n       lumen connect [OPTIONS] unix:PATH --start -- COMMAND [ARGS]..."
 )]
+#[command(mut_arg("command", |command| command.required(false).required_unless_present("socket")))]
 pub(crate) struct Connect {
     /// A server that is running already, such as what `lumen mux` serves, in place of a command.
-    #[arg(value_name = "unix:PATH|tcp:HOST:PORT", value_parser = Socket::parse, conflicts_with = "command")]
+    #[arg(value_name = "unix:PATH|tcp:HOST:PORT", value_parser = Socket::parse)]
     pub(crate) socket: Option<Socket>,
 
     /// Whether and how the server is asked for LUMEN.
@@ -139,6 +149,19 @@ pub(crate) struct Connect {
     #[arg(long, value_name = "S", default_value_t = limits::RECONNECT_LIMIT.as_secs(), value_parser = clap::value_parser!(u64).range(..=86_400))]
     #[arg(requires = "socket")]
     reconnect: u64,
+
+    /// If nobody serves the socket, start `lumen mux` there with the command behind --, detached.
+    #[arg(long, requires_all = ["socket", "command"])]
+    pub(crate) start: bool,
+
+    /// When a mux that was started ends: when no client has been there for so long.
+    #[arg(long, value_name = "S", default_value_t = 600, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(requires = "start")]
+    pub(crate) idle_exit: u64,
+
+    /// The log of a mux that was started; PATH.log if this is left out.
+    #[arg(long, value_name = "FILE", requires = "start")]
+    pub(crate) log: Option<PathBuf>,
 
     #[command(flatten)]
     pub(crate) server: Server,
@@ -358,6 +381,19 @@ impl Bridge {
 impl Args {
     /// What clap cannot check without quoting it: the value of a variable may be a secret.
     fn checked(self) -> Result<Self, Exit> {
+        if let Command::Connect(Connect { socket: Some(socket), start, server, .. }) = &self.command {
+            let problem = match (socket, start) {
+                (Socket::Tcp(_), true) => Some("--start serves unix:PATH only"),
+                (_, false) if !server.command.is_empty() => {
+                    Some("a socket is in place of a command; with --start the command is what is to serve it")
+                }
+                _ => None,
+            };
+            if let Some(problem) = problem {
+                let _ = writeln!(std::io::stderr(), "lumen: {problem}");
+                return Err(Exit::Usage);
+            }
+        }
         let env = match &self.command {
             Command::Connect(connect) => connect.server.env.as_slice(),
             Command::Wrap(wrap) => wrap.server.env.as_slice(),

@@ -15,13 +15,14 @@ mod memory;
 mod mux;
 mod relay;
 mod report;
+mod start;
 
 use std::process::ExitCode;
 
 use args::Command;
 
 fn main() -> ExitCode {
-    if let Some(exit) = guard::try_run() {
+    if let Some(exit) = guard::try_run().or_else(start::try_run) {
         return exit;
     }
     let args = match args::parse(std::env::args_os()) {

@@ -8,7 +8,7 @@ use lumen_os::{CommandSpec, Stderr, Target};
 use lumen_proto::Port;
 use lumen_proto::endpoint::{Event, Outcome, Relay, ServerConfig};
 use lumen_proto::negotiate::Mode;
-use lumen_proto::supervisor::Behind;
+use lumen_proto::supervisor::{Behind, Ended};
 use lumen_std::{Loop, Stream};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
@@ -17,6 +17,7 @@ use crate::exit::Exit;
 use crate::guard::guarded;
 use crate::memory::Memory;
 use crate::report::{Report, say};
+use crate::start::Starter;
 
 pub(crate) fn connect(connect: Connect) -> Exit {
     let (behind, memory) = match connect.socket {
@@ -40,19 +41,36 @@ pub(crate) fn connect(connect: Connect) -> Exit {
         Some(limit) => relay.with_reconnect(limit),
         None => relay,
     };
-    run(relay, target, (words, behind), memory)
+    run(relay, target, (words, behind), memory, |signals| starter(&connect, signals))
+}
+
+/// Returns what starts a mux, if that is wanted.
+fn starter(connect: &Connect, signals: &OwnedFd) -> io::Result<Option<Starter>> {
+    match &connect.socket {
+        Some(Socket::Unix(path)) if connect.start => {
+            let signals = signals.try_clone()?;
+            Ok(Some(Starter::new(path, connect.log.as_deref(), connect.idle_exit, &connect.server, signals)))
+        }
+        _ => Ok(None),
+    }
 }
 
 pub(crate) fn wrap(wrap: Wrap) -> Exit {
     let config =
         ServerConfig::new(Behind::Process, Mode::Off).with_start_timeout(wrap.server.start_timeout());
     let words = (words(&wrap.server), Behind::Process);
-    run(Relay::wrap(config), Target::Command(spec(&wrap.server)), words, None)
+    run(Relay::wrap(config), Target::Command(spec(&wrap.server)), words, None, |_| Ok(None))
 }
 
 /// Runs a relay; `server` is what people call the other side, and what it is.
-fn run(relay: Relay, target: Target, server: (String, Behind), memory: Option<Memory>) -> Exit {
-    match try_run(relay, target, server, memory) {
+fn run(
+    relay: Relay,
+    target: Target,
+    server: (String, Behind),
+    memory: Option<Memory>,
+    starter: impl FnOnce(&OwnedFd) -> io::Result<Option<Starter>>,
+) -> Exit {
+    match try_run(relay, target, server, memory, starter) {
         Ok(exit) => exit,
         Err(error) => {
             say(&format!("{error}; check that stdin and stdout are open, and the limits on descriptors"));
@@ -66,11 +84,17 @@ fn try_run(
     target: Target,
     (words, behind): (String, Behind),
     mut memory: Option<Memory>,
+    starter: impl FnOnce(&OwnedFd) -> io::Result<Option<Starter>>,
 ) -> io::Result<Exit> {
     let client = relay.client_port();
     let mut report = Report::new(client, words, behind);
+    let signals = signals()?;
+    let starter = starter(&signals)?;
+    if let Some(Err(why)) = starter.as_ref().map(Starter::ensure) {
+        report.not_served(why);
+    }
     let mut relay = Loop::new(relay, Some(target));
-    relay.watch(signals()?);
+    relay.watch(signals);
     relay.attach(client, Stream::stdio()?);
     let mut exit = None;
     relay.run_until(|relay| {
@@ -81,6 +105,13 @@ fn try_run(
         while let Some(event) = relay.poll_event() {
             if let (Event::Finished(Outcome::NotStarted(_)), Some(why)) = (&event, relay.open_error()) {
                 report.not_started(why);
+            }
+            if let (Event::Reconnecting { ended: Ended::Failed(_), .. }, Some(starter)) = (&event, &starter)
+                && let Err(why) = starter.ensure()
+            {
+                report.not_served(why);
+                let now = relay.now();
+                relay.with(|relay| relay.give_up(now));
             }
             if let Some(memory) = &mut memory {
                 remember(memory, &event, |port| relay.counters(port).bytes_read > 0);

@@ -20,18 +20,25 @@ pub(crate) struct Report {
     behind: Behind,
     /// Why the server could not be started, in words.
     why: Option<String>,
+    /// Why nobody could be started to serve the socket, in words.
+    unserved: Option<String>,
     noise: u64,
     next_noise: u64,
 }
 
 impl Report {
     pub(crate) fn new(client: Port, command: String, behind: Behind) -> Self {
-        Self { client, command, behind, why: None, noise: 0, next_noise: QUOTED }
+        Self { client, command, behind, why: None, unserved: None, noise: 0, next_noise: QUOTED }
     }
 
     /// Takes the words for why the server could not be started.
     pub(crate) fn not_started(&mut self, why: &str) {
         self.why = Some(why.to_owned());
+    }
+
+    /// Takes the words for why nobody could be started to serve the socket.
+    pub(crate) fn not_served(&mut self, why: String) {
+        self.unserved = Some(why);
     }
 
     /// Reports one event; the last one gives the exit code.
@@ -116,6 +123,10 @@ impl Report {
             }
             Outcome::NotStarted(error) => {
                 let why = self.why.clone().unwrap_or_else(|| error.to_string());
+                if let Some(why) = &self.unserved {
+                    say(why);
+                    return Exit::NotStarted;
+                }
                 if self.behind == Behind::Socket {
                     say(&format!(
                         "{why}; does anything serve it? `lumen mux` does so for a Unix socket, and --start -- COMMAND starts \
@@ -135,10 +146,13 @@ impl Report {
                 Exit::NotStarted
             }
             Outcome::ServerGone(Ended::Failed(error)) if self.behind == Behind::Socket => {
-                let why = self.why.clone().unwrap_or_else(|| error.to_string());
+                let why = self.unserved.clone().unwrap_or_else(|| {
+                    format!(
+                        "{error}; --reconnect S tries longer, --start -- COMMAND starts what is to serve it"
+                    )
+                });
                 say(&format!(
-                    "the connection to {} was closed, and it could not be made again ({why}); --reconnect S tries longer, \
-                     --start -- COMMAND starts what is to serve it",
+                    "the connection to {} was closed, and could not be made again: {why}",
                     self.command
                 ));
                 Exit::Failed

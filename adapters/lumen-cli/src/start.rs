@@ -1,0 +1,255 @@
+//! `connect --start`: has a socket served by a mux that is started detached, if nobody serves it.
+
+use std::ffi::OsString;
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _, SeekFrom, Write as _};
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+use std::time::{Duration, Instant};
+
+use lumen_os::detach::{self, Detached};
+use lumen_os::{ConnectError, Turn, connect_unix};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use serde_json::Value;
+use tracing::info;
+
+use crate::args::Server;
+use crate::exit::Exit;
+use crate::report::say;
+
+/// The first argument of the process that detaches a mux. It is no command for people, so the command line's parser does
+/// not know it.
+const WORD: &str = "detach";
+
+/// How long a mux may take to serve, and to start its server, before it counts as not started.
+const START_LIMIT: Duration = Duration::from_secs(20);
+
+/// How often it is looked whether somebody serves by now.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// How long whoever serves may take to say how it does. What is no mux need not know the question.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// The longest answer to that, in bytes.
+const MAX_ANSWER: u64 = 4 * 1024 * 1024;
+
+/// Bytes of the end of the log that are quoted when a mux does not start.
+const MAX_QUOTE: u64 = 2048;
+
+/// Starts muxes for one socket.
+#[derive(Debug)]
+pub(crate) struct Starter {
+    socket: PathBuf,
+    log: PathBuf,
+    words: Vec<OsString>,
+    env: Vec<(OsString, OsString)>,
+    signals: OwnedFd,
+}
+
+/// What is at the socket.
+#[derive(Debug)]
+enum Seen {
+    Served,
+    /// Somebody is there, and starts, or ends.
+    Unready,
+    Nobody,
+}
+
+impl Starter {
+    /// Makes one; it stops waiting when there is a signal.
+    pub(crate) fn new(
+        socket: &Path,
+        log: Option<&Path>,
+        idle_exit: u64,
+        server: &Server,
+        signals: OwnedFd,
+    ) -> Self {
+        let log = log.map_or_else(|| beside(socket, ".log"), Path::to_owned);
+        let option = |name: &str, value: &Path| {
+            let mut word = OsString::from(name);
+            word.push(value);
+            word
+        };
+        let mut words = vec!["mux".into(), option("--socket=", socket), option("--log=", &log)];
+        words.push(format!("--idle-exit={idle_exit}").into());
+        words.push(
+            format!("--start-timeout={}", server.start_timeout().map_or(0, |limit| limit.as_secs())).into(),
+        );
+        words.extend(server.cwd.as_deref().map(|dir| option("--cwd=", dir)));
+        words.push("--".into());
+        words.extend(server.command.iter().cloned());
+        let env = server.env().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+        Self { socket: socket.to_owned(), log, words, env, signals }
+    }
+
+    /// Returns when somebody serves the socket, has its server started, or when there is a signal.
+    ///
+    /// # Errors
+    /// Why nobody does, in words.
+    pub(crate) fn ensure(&self) -> Result<(), String> {
+        let failed =
+            |step: &str, error: io::Error| format!("cannot {step} for {}: {error}", self.socket.display());
+        let deadline = Instant::now() + START_LIMIT;
+        let mut turn = None;
+        let mut started: Option<(Detached, u64)> = None;
+        loop {
+            // Before the look at who is there: who has ended by then is not there for this reason.
+            let has_ended = match &started {
+                Some((mux, _)) => mux.has_ended().map_err(|error| failed("wait", error))?,
+                None => false,
+            };
+            match self.look()? {
+                Seen::Served => return Ok(()),
+                _ if !has_ended && started.is_some() => {}
+                Seen::Unready => {}
+                Seen::Nobody => {
+                    if turn.is_none() {
+                        turn =
+                            Turn::try_take(&self.socket).map_err(|error| failed("take the turn", error))?;
+                    }
+                    let is_free = match &turn {
+                        Some(turn) => !turn.is_owned().map_err(|error| failed("look who serves", error))?,
+                        None => false,
+                    };
+                    match &started {
+                        Some((_, from)) if is_free => {
+                            return Err(format!(
+                                "the mux that was started for {} has ended{}",
+                                self.socket.display(),
+                                self.quote(*from)
+                            ));
+                        }
+                        None if is_free => {
+                            started = Some(self.start().map_err(|error| failed("start a mux", error))?)
+                        }
+                        _ => {}
+                    }
+                }
+            }
+            if Instant::now() >= deadline {
+                let quote = started.map_or_else(String::new, |(_, from)| self.quote(from));
+                return Err(format!(
+                    "nobody came to serve {} in {} s{quote}",
+                    self.socket.display(),
+                    START_LIMIT.as_secs()
+                ));
+            }
+            if self.wait(started.as_ref().filter(|_| !has_ended)).map_err(|error| failed("wait", error))? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Looks who is there, and asks whether its server is still being started.
+    fn look(&self) -> Result<Seen, String> {
+        let stream = match connect_unix(&self.socket) {
+            Ok(fd) => UnixStream::from(fd),
+            Err(ConnectError::Refused { source, .. })
+                if matches!(source.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused) =>
+            {
+                return Ok(Seen::Nobody);
+            }
+            Err(error) => return Err(error.to_string()),
+        };
+        Ok(match ask(stream) {
+            Ok(status) => {
+                let servers = status["result"]["servers"].as_array().map_or(&[][..], Vec::as_slice);
+                let is_starting = servers.iter().any(|server| server["state"] == "starting");
+                if is_starting { Seen::Unready } else { Seen::Served }
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Seen::Served,
+            Err(_) => Seen::Unready,
+        })
+    }
+
+    /// Starts a mux. Returns also where its part of the log begins.
+    fn start(&self) -> io::Result<(Detached, u64)> {
+        let log = OpenOptions::new().append(true).create(true).mode(0o600).open(&self.log)?;
+        let from = log.metadata()?.len();
+        let mut helper = Command::new("/proc/self/exe");
+        helper.arg0("lumen").arg(WORD).args(&self.words).stderr(log);
+        helper.envs(self.env.iter().map(|(name, value)| (name, value)));
+        let mux = detach::spawn(&mut helper)?;
+        info!(
+            "started process {} to serve {}; its log is {}",
+            mux.id(),
+            self.socket.display(),
+            self.log.display()
+        );
+        Ok((mux, from))
+    }
+
+    /// Waits a little, or until the mux has ended. Returns whether there is a signal.
+    fn wait(&self, mux: Option<&(Detached, u64)>) -> io::Result<bool> {
+        let ended: Option<BorrowedFd<'_>> = mux.and_then(|(mux, _)| mux.as_fd());
+        let mut fds = vec![PollFd::new(&self.signals, PollFlags::IN)];
+        fds.extend(ended.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
+        let timeout = Timespec::try_from(LOOK_EVERY).map_err(io::Error::other)?;
+        match poll(&mut fds, Some(&timeout)) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+        Ok(fds.first().is_some_and(|signals| !signals.revents().is_empty()))
+    }
+
+    /// Returns the end of what was logged from there on, as the rest of a sentence.
+    fn quote(&self, from: u64) -> String {
+        let text = end_of(&self.log, from).unwrap_or_default();
+        // It is the server's text: nothing in it is for a terminal to obey.
+        let lines = text.lines().map(|line| line.replace(char::is_control, "\u{fffd}"));
+        let lines: String = lines.map(|line| format!("\n  | {line}")).collect();
+        format!("; {} says{}", self.log.display(), if lines.is_empty() { " nothing" } else { &lines })
+    }
+}
+
+/// Does the work of detaching, if this process was started for that.
+pub(crate) fn try_run() -> Option<ExitCode> {
+    let mut words = std::env::args_os().skip(1);
+    if words.next()? != WORD {
+        return None;
+    }
+    Some(match detach::run("/proc/self/exe", words) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            say(&format!(
+                "cannot detach: {error}; lumen does that by itself, there is no use for it by hand"
+            ));
+            Exit::Usage.into()
+        }
+    })
+}
+
+/// Asks how a mux does.
+fn ask(mut stream: UnixStream) -> io::Result<Value> {
+    stream.set_nonblocking(false)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    stream.write_all(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"lumen/status\"}\n")?;
+    let mut line = String::new();
+    BufReader::new(stream).take(MAX_ANSWER).read_line(&mut line)?;
+    if line.is_empty() {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    Ok(serde_json::from_str(&line).unwrap_or_default())
+}
+
+/// Reads the end of a file that may have been begun anew.
+fn end_of(path: &Path, from: u64) -> io::Result<String> {
+    let mut file = File::open(path)?;
+    let len = file.metadata()?.len();
+    let from = if from > len { 0 } else { from };
+    file.seek(SeekFrom::Start(from.max(len.saturating_sub(MAX_QUOTE))))?;
+    let mut bytes = Vec::new();
+    file.take(MAX_QUOTE).read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
+}
