@@ -4,16 +4,17 @@
 //! variable `LUMEN_ECHO`, `say` writes `params` to standard error first, and at `die` the server is gone without an
 //! answer.
 
+use lumen_os::engine::{Engine, Server};
 use lumen_proto::jsonrpc::{Kind, Message};
 
 /// How a served session ended: by its client, or by `die`.
 pub type Served = Option<lumen_std::Closed>;
 
-/// Serves with [`lumen_std`].
+/// Serves with [`lumen_std`], [`lumen_uring`] and their like.
 ///
 /// # Panics
 /// If an answer cannot be sent while the client is there.
-pub fn serve_std(mut server: lumen_std::Server) -> Served {
+pub fn serve<E: Engine>(mut server: Server<E>) -> Served {
     while let Some(message) = server.recv() {
         if message.kind() == Kind::Request {
             server.send(answer(&message)?).expect("the client is there");

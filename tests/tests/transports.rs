@@ -22,18 +22,18 @@ macro_rules! everywhere {
     ($($story:ident)*) => {$(
         mod $story {
             use super::{Runtime, Via};
-            everywhere!(@ $story std Std, current_thread CurrentThread, multi_thread MultiThread);
+            everywhere!(@ $story std Std, current_thread CurrentThread, multi_thread MultiThread, uring Uring);
         }
     )*};
     (@ $story:ident $($name:ident $runtime:ident),*) => {$(
         mod $name {
             use super::{Runtime, Via};
             #[test]
-            fn child() { super::super::$story(Runtime::$runtime, Via::Child); }
+            fn child() { if Runtime::$runtime.is_here() { super::super::$story(Runtime::$runtime, Via::Child); } }
             #[test]
-            fn unix() { super::super::$story(Runtime::$runtime, Via::Unix); }
+            fn unix() { if Runtime::$runtime.is_here() { super::super::$story(Runtime::$runtime, Via::Unix); } }
             #[test]
-            fn tcp() { super::super::$story(Runtime::$runtime, Via::Tcp); }
+            fn tcp() { if Runtime::$runtime.is_here() { super::super::$story(Runtime::$runtime, Via::Tcp); } }
         }
     )*};
 }
@@ -180,6 +180,8 @@ macro_rules! on_each_runtime {
             fn current_thread() { super::$story(Runtime::CurrentThread); }
             #[test]
             fn multi_thread() { super::$story(Runtime::MultiThread); }
+            #[test]
+            fn uring() { if Runtime::Uring.is_here() { super::$story(Runtime::Uring); } }
         }
     )*};
 }

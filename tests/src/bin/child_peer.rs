@@ -1,8 +1,8 @@
-//! A server on standard input and output that speaks LUMEN: `child_peer [std|tokio]`. It serves as
+//! A server on standard input and output that speaks LUMEN: `child_peer [std|tokio|uring]`. It serves as
 //! [`lumen_tests::echo`] says, and exits with 0 when its client has closed its input, with 3 at `die`.
 
 use lumen_proto::endpoint::Outcome;
-use lumen_tests::echo::{serve_std, serve_tokio};
+use lumen_tests::echo::{serve, serve_tokio};
 
 fn main() {
     let served = match std::env::args().nth(1).as_deref() {
@@ -12,7 +12,8 @@ fn main() {
                 serve_tokio(lumen_tokio::Server::stdio().expect("standard streams")).await
             })
         }
-        _ => serve_std(lumen_std::Server::stdio().expect("standard streams")),
+        Some("uring") => serve(lumen_uring::Server::stdio().expect("standard streams and a ring")),
+        _ => serve(lumen_std::Server::stdio().expect("standard streams")),
     };
     std::process::exit(match served {
         Some(closed) if closed.outcome == Outcome::Closed(None) && closed.messages.is_empty() => 0,

@@ -1,5 +1,6 @@
 //! Every binding behind one blocking face, so that a story is written once, and servers to talk to.
 
+use std::io::{self, Write as _};
 use std::net::TcpListener;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
@@ -10,7 +11,7 @@ use lumen_driver::Counters;
 use lumen_proto::endpoint::{Event, Outcome, ServerConfig};
 use lumen_proto::jsonrpc::Message;
 use lumen_std::{Closed, CommandSpec, Error, Target};
-use lumen_tests::echo::{Served, serve_std, serve_tokio};
+use lumen_tests::echo::{Served, serve, serve_tokio};
 use lumen_tests::procs::sibling;
 
 #[derive(Clone, Copy, Debug)]
@@ -18,9 +19,20 @@ pub enum Runtime {
     Std,
     CurrentThread,
     MultiThread,
+    Uring,
 }
 
 impl Runtime {
+    /// Says so on the way out, past what captures the output of tests.
+    pub fn is_here(self) -> bool {
+        let Self::Uring = self else { return true };
+        let available = lumen_uring::is_available();
+        if let Err(error) = &available {
+            writeln!(io::stderr(), "skipped on io_uring: {error}").unwrap();
+        }
+        available.is_ok()
+    }
+
     fn tokio(self) -> tokio::runtime::Runtime {
         let mut builder = match self {
             Self::MultiThread => tokio::runtime::Builder::new_multi_thread(),
@@ -37,13 +49,14 @@ pub enum Via {
     Tcp,
 }
 
-pub enum End<S, T> {
+pub enum End<S, T, U> {
     Std(S),
     Tokio(T, tokio::runtime::Runtime),
+    Uring(U),
 }
 
-pub type Client = End<lumen_std::Client, lumen_tokio::Client>;
-pub type Server = End<lumen_std::Server, lumen_tokio::Server>;
+pub type Client = End<lumen_std::Client, lumen_tokio::Client, lumen_uring::Client>;
+pub type Server = End<lumen_std::Server, lumen_tokio::Server, lumen_uring::Server>;
 
 /// Where a server runs.
 pub enum Serving {
@@ -67,12 +80,16 @@ impl Serving {
     }
 }
 
-/// Starts a server and a client to it. A child's server is of the other binding than the client, one behind a Unix
+/// Starts a server and a client to it. A child's server is of another binding than the client, one behind a Unix
 /// socket runs on plain std, one behind TCP on tokio.
 pub fn start(runtime: Runtime, via: Via, config: ServerConfig) -> (Client, Serving) {
     let (target, serving) = match via {
         Via::Child => {
-            let other = if matches!(runtime, Runtime::Std) { "tokio" } else { "std" };
+            let other = match runtime {
+                Runtime::Std => "tokio",
+                Runtime::MultiThread if Runtime::Uring.is_here() => "uring",
+                _ => "std",
+            };
             (Target::Command(CommandSpec::new(sibling("child_peer")).arg(other)), Serving::Child)
         }
         Via::Unix => {
@@ -80,7 +97,7 @@ pub fn start(runtime: Runtime, via: Via, config: ServerConfig) -> (Client, Servi
             let listener = UnixListener::bind(&path).unwrap();
             let thread = thread::spawn(move || {
                 let (stream, _) = listener.accept().unwrap();
-                serve_std(lumen_std::Server::socket(stream).unwrap())
+                serve(lumen_std::Server::socket(stream).unwrap())
             });
             (Target::Unix(path), Serving::Thread(thread))
         }
@@ -116,6 +133,7 @@ macro_rules! face {
             pub fn send(&mut self, message: Message) -> Result<(), Error> {
                 match self {
                     Self::Std(end) => end.send(message),
+                    Self::Uring(end) => end.send(message),
                     Self::Tokio(end, runtime) => runtime.block_on(end.send(message)),
                 }
             }
@@ -123,6 +141,7 @@ macro_rules! face {
             pub fn recv(&mut self) -> Option<Message> {
                 match self {
                     Self::Std(end) => end.recv(),
+                    Self::Uring(end) => end.recv(),
                     Self::Tokio(end, runtime) => runtime.block_on(end.recv()),
                 }
             }
@@ -130,6 +149,7 @@ macro_rules! face {
             pub fn flush(&mut self) -> bool {
                 match self {
                     Self::Std(end) => end.flush(),
+                    Self::Uring(end) => end.flush(),
                     Self::Tokio(end, runtime) => runtime.block_on(end.flush()),
                 }
             }
@@ -137,6 +157,7 @@ macro_rules! face {
             pub fn close(self) -> Closed {
                 match self {
                     Self::Std(end) => end.close(),
+                    Self::Uring(end) => end.close(),
                     Self::Tokio(end, runtime) => runtime.block_on(end.close()),
                 }
             }
@@ -149,12 +170,15 @@ face!(Server);
 
 impl Client {
     pub fn connect(runtime: Runtime, target: Target, config: ServerConfig) -> Self {
-        if matches!(runtime, Runtime::Std) {
-            return Self::Std(lumen_std::Client::connect(target, config));
+        match runtime {
+            Runtime::Std => Self::Std(lumen_std::Client::connect(target, config)),
+            Runtime::Uring => Self::Uring(lumen_uring::Client::connect(target, config).unwrap()),
+            Runtime::CurrentThread | Runtime::MultiThread => {
+                let runtime = runtime.tokio();
+                let client = runtime.block_on(async { lumen_tokio::Client::connect(target, config) });
+                Self::Tokio(client, runtime)
+            }
         }
-        let runtime = runtime.tokio();
-        let client = runtime.block_on(async { lumen_tokio::Client::connect(target, config) });
-        Self::Tokio(client, runtime)
     }
 
     /// Sends a request and returns the result as it is spelled. The answer is the next message.
@@ -169,6 +193,7 @@ impl Client {
     pub fn on_notice(&mut self, notice: impl FnMut(Event) + Send + 'static) {
         match self {
             Self::Std(end) => end.on_notice(notice),
+            Self::Uring(end) => end.on_notice(notice),
             Self::Tokio(end, _) => end.on_notice(notice),
         }
     }
@@ -176,6 +201,7 @@ impl Client {
     pub fn is_lumen(&self) -> bool {
         match self {
             Self::Std(end) => end.is_lumen(),
+            Self::Uring(end) => end.is_lumen(),
             Self::Tokio(end, _) => end.is_lumen(),
         }
     }
@@ -183,6 +209,7 @@ impl Client {
     pub fn counters(&self) -> Counters {
         match self {
             Self::Std(end) => end.counters(),
+            Self::Uring(end) => end.counters(),
             Self::Tokio(end, _) => end.counters(),
         }
     }
@@ -190,6 +217,7 @@ impl Client {
     pub fn stderr(&self) -> String {
         let tail = match self {
             Self::Std(end) => end.stderr_tail(),
+            Self::Uring(end) => end.stderr_tail(),
             Self::Tokio(end, _) => end.stderr_tail(),
         };
         tail.unwrap().text()
@@ -198,6 +226,7 @@ impl Client {
     pub fn open_error(&self) -> Option<&str> {
         match self {
             Self::Std(end) => end.open_error(),
+            Self::Uring(end) => end.open_error(),
             Self::Tokio(end, _) => end.open_error(),
         }
     }
@@ -205,8 +234,10 @@ impl Client {
 
 impl Server {
     pub fn socket(runtime: Runtime, stream: UnixStream) -> Self {
-        if matches!(runtime, Runtime::Std) {
-            return Self::Std(lumen_std::Server::socket(stream).unwrap());
+        match runtime {
+            Runtime::Std => return Self::Std(lumen_std::Server::socket(stream).unwrap()),
+            Runtime::Uring => return Self::Uring(lumen_uring::Server::socket(stream).unwrap()),
+            Runtime::CurrentThread | Runtime::MultiThread => {}
         }
         let runtime = runtime.tokio();
         stream.set_nonblocking(true).unwrap();
