@@ -19,6 +19,8 @@ use rustix::io::Errno;
 
 mod pool;
 mod slab;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use pool::Filled;
 use pool::{BUFFER, GROUP, InFlight, Pool};
