@@ -330,14 +330,16 @@ impl Relay {
             (Outcome::Closed(how) | Outcome::Terminated(how), Phase::Stopping) => *how = Some(ended),
             (_, Phase::Stopping) => {}
             (outcome, _) => {
+                let was_there = self.link.as_ref().is_some_and(Link::is_proven);
                 *outcome = match ended {
-                    Ended::Failed(error) => Outcome::NotStarted(error),
+                    Ended::Failed(error) if !was_there => Outcome::NotStarted(error),
                     _ => Outcome::ServerGone(ended),
                 };
             }
         }
         self.answer_owed(self.gone_reason());
-        if phase == Phase::Stopping || self.client.is_eof() || self.client.is_deaf() {
+        let is_wanted = phase == Phase::Stopping && !matches!(self.outcome, Outcome::NotResumed(_));
+        if is_wanted || self.client.is_eof() || self.client.is_deaf() {
             self.flush();
         } else {
             self.phase = Phase::Lingering { until: self.now + limits::LINGER };
@@ -447,6 +449,7 @@ impl Relay {
     fn detail(&self) -> Option<alloc::string::String> {
         match self.outcome {
             Outcome::NotStarted(error) => Some(alloc::format!("{error}")),
+            Outcome::ServerGone(Ended::Failed(error)) => Some(alloc::format!("{error}")),
             Outcome::ServerGone(Ended::Exited(exit)) => Some(alloc::format!("{exit}")),
             Outcome::NotResumed(unlike) => Some(alloc::format!("{unlike}")),
             _ => None,

@@ -5,5 +5,6 @@ mod failures;
 mod negotiation;
 mod orders;
 mod rechunk;
+mod reconnect;
 mod stopping;
 mod support;

@@ -334,6 +334,10 @@ impl Bench {
 
 fn op() -> impl Strategy<Value = Op> {
     let client = [
+        "{\"id\":501,\"method\":\"initialize\"}\n",
+        "{\"method\":\"notifications/initialized\"}\n",
+        "{\"id\":502,\"method\":\"subscriptions/listen\"}\n",
+        "{\"id\":503,\"method\":\"resources/subscribe\",\"params\":{\"uri\":\"a:b\"}}\n",
         "{\"method\":\"n\"}\n",
         "{\"id\":77,\"result\":1}\n",
         "{\"id\":77,\"result\":}\n",
@@ -342,7 +346,12 @@ fn op() -> impl Strategy<Value = Op> {
         "\u{feff}{}\r\n \n",
         "{\n",
     ];
-    let server: [&[u8]; 9] = [
+    let server: [&[u8]; 14] = [
+        b"{\"id\":501,\"result\":{\"protocolVersion\":\"1\"}}\n",
+        b"{\"id\":503,\"result\":{}}\n",
+        b"{\"id\":\"lumen/1\",\"result\":{\"protocolVersion\":\"1\",\"capabilities\":{\"tools\":{\"listChanged\":true}}}}\n",
+        b"{\"id\":\"lumen/2\",\"result\":{\"protocolVersion\":\"1\"}}\n",
+        b"{\"id\":\"lumen/2\",\"error\":{}}\n",
         b"\x12\x10\x00{\"v\":1,\"caps\":[]}\n",
         b"\x04\x0a\x00\x09\x00\x00\x00",
         b"2026 INFO\n\n",
@@ -375,9 +384,9 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-fn relay() -> impl Strategy<Value = (bool, Behind, Mode)> {
+fn relay() -> impl Strategy<Value = (bool, Behind, Mode, bool)> {
     let mode = prop_oneof![Just(Mode::Auto), Just(Mode::Probe), Just(Mode::Offer), Just(Mode::Off)];
-    (any::<bool>(), prop_oneof![3 => Just(Behind::Process), 1 => Just(Behind::Socket)], mode)
+    (any::<bool>(), prop_oneof![3 => Just(Behind::Process), 2 => Just(Behind::Socket)], mode, any::<bool>())
 }
 
 proptest! {
@@ -385,17 +394,18 @@ proptest! {
 
     #[test]
     fn whatever_happens_each_request_is_answered_once(
-        (wrap, behind, mode) in relay(),
+        (wrap, behind, mode, reconnects) in relay(),
         ops in proptest::collection::vec(op(), 0..40),
     ) {
         let config = ServerConfig::new(behind, mode);
         let relay = if wrap { Relay::wrap(config) } else { Relay::connect(config) };
+        let relay = if reconnects { relay.with_reconnect(Duration::from_secs(3)) } else { relay };
         let mut bench = Bench::new(relay, behind);
         for op in &ops {
             bench.run(op);
         }
         bench.end();
-        prop_assert!(bench.starts <= 2);
+        prop_assert!(reconnects || bench.starts <= 2);
         prop_assert!(bench.ends.is_empty(), "{:?}", bench.ends);
         let counts = bench.counts();
         for id in &bench.asked {

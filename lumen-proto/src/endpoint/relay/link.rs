@@ -140,6 +140,11 @@ impl Link {
         !self.private.is_empty() && IdKey::from_token(id).is_ok_and(|key| self.private.contains_key(&key))
     }
 
+    /// Returns whether a connection was of use once.
+    pub(super) const fn is_proven(&self) -> bool {
+        self.is_proven
+    }
+
     /// Returns whether messages go through.
     pub(super) fn is_up(&self) -> bool {
         self.state == State::Up
