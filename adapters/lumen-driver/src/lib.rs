@@ -5,6 +5,8 @@
 //! completion interface (a ring) maps to that one to one; [`PollIo`] imitates it for a runtime that tells of
 //! readiness ([`World`], [`Stream`]), by polling what was started. Nothing here asks for `Send` or spawns a task.
 //!
+//! [`spin`] decides how long a binding that can look without sleeping does so.
+//!
 //! [`session`] is what the transports of all bindings share, [`door`], [`desk`] and [`status`] what their
 //! multiplexers do, and [`MuxIo`] a whole multiplexer over [`PollIo`].
 
@@ -14,6 +16,7 @@ mod mux_io;
 mod poll_io;
 mod pump;
 pub mod session;
+pub mod spin;
 pub mod status;
 #[cfg(test)]
 mod toy;

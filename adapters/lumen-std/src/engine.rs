@@ -223,17 +223,25 @@ impl Engine {
         if fds.is_empty() && deadline.is_none() {
             return Err(io::ErrorKind::Deadlock.into());
         }
-        loop {
-            // Anew after an interruption, so that signals cannot prolong the wait.
-            let left = deadline.map(|deadline| core.clock().until(deadline));
-            // A wait that is too long to be told is as good as none at all.
-            let timeout = left.and_then(|left| Timespec::try_from(left).ok());
-            match poll(&mut fds, timeout.as_ref()) {
-                Err(Errno::INTR) => {}
-                Err(errno) => return Err(errno.into()),
-                Ok(_) => break,
-            }
-        }
+        let now = Timespec::default();
+        core.wait(
+            &mut fds,
+            deadline,
+            |fds| match poll(fds, Some(&now)) {
+                Err(Errno::INTR) => Ok(false),
+                found => Ok(found? > 0),
+            },
+            |fds| loop {
+                // Anew after an interruption, so that signals cannot prolong the wait.
+                let left = deadline.map(|deadline| core.clock().until(deadline));
+                // A wait that is too long to be told is as good as none at all.
+                let timeout = left.and_then(|left| Timespec::try_from(left).ok());
+                match poll(fds, timeout.as_ref()) {
+                    Err(Errno::INTR) => {}
+                    found => return Ok(found.map(drop)?),
+                }
+            },
+        )?;
         let ready = keys.iter().zip(&fds).filter(|(_, fd)| !fd.revents().is_empty());
         Ok(ready.map(|(&key, _)| key).collect())
     }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::rc::Rc;
+use std::time::Duration;
 
 use lumen_driver::{Done, Outcome};
 use lumen_os::engine::{Core, Keeper, Opened};
@@ -164,7 +165,15 @@ impl lumen_os::engine::Engine for Engine {
         if self.ring.in_flight() == 0 && deadline.is_none() {
             return Err(io::ErrorKind::Deadlock.into());
         }
-        self.ring.wait(deadline.map(|deadline| core.clock().until(deadline)))?;
+        core.wait(
+            &mut self.ring,
+            deadline,
+            |ring| {
+                ring.wait(Some(Duration::ZERO))?;
+                Ok(ring.has_completed())
+            },
+            |ring| ring.wait(deadline.map(|deadline| core.clock().until(deadline))),
+        )?;
         while let Some(completion) = self.ring.next() {
             self.on_completion(core, completion);
         }

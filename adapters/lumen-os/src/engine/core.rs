@@ -1,9 +1,14 @@
 //! What an engine works for: the pump, the time, and what stands behind the ports.
 
+use std::cell::Cell;
+use std::hint;
 use std::io;
+use std::thread;
+use std::time::Duration;
 
+use lumen_driver::spin::Spin;
 use lumen_driver::{Done, Outcome, Pump, is_gone};
-use lumen_proto::{Machine, Port};
+use lumen_proto::{Instant, Machine, Port};
 
 use crate::{Clock, Drained, Target};
 
@@ -17,11 +22,55 @@ pub struct Core<M: Machine> {
     pub(super) clock: Clock,
     pub(super) keeper: Keeper,
     pub(super) write_error: Option<io::ErrorKind>,
+    spin: Cell<Spin>,
 }
 
 impl<M: Machine> Core<M> {
     pub(super) fn new(machine: M, target: Option<Target>) -> Self {
-        Self { pump: Pump::new(machine), clock: Clock::new(), keeper: Keeper::new(target), write_error: None }
+        Self {
+            pump: Pump::new(machine),
+            clock: Clock::new(),
+            keeper: Keeper::new(target),
+            write_error: None,
+            spin: Cell::new(Spin::new(Duration::ZERO, 1)),
+        }
+    }
+
+    pub(super) fn set_spin(&mut self, bound: Duration) {
+        let cores = thread::available_parallelism().map_or(1, usize::from);
+        self.spin.set(Spin::new(bound, cores));
+    }
+
+    /// Waits with `waiter`: looks as long as that may pay, and if there was nothing, sleeps. `look` says whether there is
+    /// something. Both know the deadline; nobody looks beyond it.
+    ///
+    /// # Errors
+    /// What one of the two said.
+    pub fn wait<T>(
+        &self,
+        waiter: &mut T,
+        deadline: Option<Instant>,
+        mut look: impl FnMut(&mut T) -> io::Result<bool>,
+        sleep: impl FnOnce(&mut T) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let mut spin = self.spin.get();
+        let left = deadline.map(|deadline| self.clock.until(deadline));
+        if left == Some(Duration::ZERO) || !spin.is_on() {
+            return sleep(waiter);
+        }
+        let began = std::time::Instant::now();
+        let budget = left.map_or(spin.budget(), |left| left.min(spin.budget()));
+        let mut is_found = false;
+        while !is_found && began.elapsed() < budget {
+            is_found = look(waiter)?;
+            hint::spin_loop();
+        }
+        if !is_found {
+            sleep(waiter)?;
+        }
+        spin.on_waited(began.elapsed());
+        self.spin.set(spin);
+        Ok(())
     }
 
     /// Tells what became of an operation.

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::time::Duration;
 
 use lumen_driver::{Counters, Done, Op, Pump};
 use lumen_proto::{Exit, Instant, Machine, Port};
@@ -15,7 +16,7 @@ use super::{Core, Engine};
 const TURN_OPS: usize = 64;
 
 /// How long is waited for a port to close when all are closed at once.
-const CLOSE_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(2);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Drives one machine on the thread that calls it.
 ///
@@ -79,6 +80,13 @@ impl<M: Machine, E: Engine> Loop<M, E> {
     /// Returns whether the watched descriptor had something to read since this was last asked.
     pub fn take_woken(&mut self) -> bool {
         self.engine.take_woken()
+    }
+
+    /// Lets it look for up to so long whether something has happened, before it sleeps until something has: waking up takes
+    /// tens of microseconds. It does so while that pays, and not at all if there is only one core to run on. Zero, as it
+    /// starts out, is never.
+    pub fn set_spin(&mut self, bound: Duration) {
+        self.core.set_spin(bound);
     }
 
     /// Gives the machine a command.

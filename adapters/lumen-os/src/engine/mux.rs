@@ -4,6 +4,7 @@ use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use lumen_driver::desk::{self, Desk, Drive, Knock};
 use lumen_driver::door::{Door, MuxEvent};
@@ -60,6 +61,11 @@ impl<E: Engine> Mux<E> {
     /// [`Loop::watch`].
     pub fn watch(&mut self, fd: impl Into<OwnedFd>) {
         self.driver.watch(fd);
+    }
+
+    /// Lets it look for up to so long before it sleeps; see [`Loop::set_spin`].
+    pub fn set_spin(&mut self, bound: Duration) {
+        self.driver.set_spin(bound);
     }
 
     /// Serves until there is something to tell. `None` after the last event, which is that of the hub's end, and when the

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
+use std::time::Duration;
 
 use lumen_driver::session::{Closed, Error, Offer, Session, Side};
 use lumen_driver::{Counters, Pump};
@@ -157,6 +158,11 @@ macro_rules! session {
                     }
                 }
                 self.session.into_closed(self.io.machine())
+            }
+
+            /// Lets it look for up to so long before it sleeps; see [`Loop::set_spin`].
+            pub fn set_spin(&mut self, bound: Duration) {
+                self.io.set_spin(bound);
             }
 
             /// Sets who is told of every event that is no message. They are dropped otherwise.
