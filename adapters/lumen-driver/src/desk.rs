@@ -3,14 +3,15 @@
 
 use std::collections::VecDeque;
 use std::io;
+use std::path::PathBuf;
 
-use lumen_proto::endpoint::{Hub, HubEvent};
+use lumen_proto::endpoint::{HubEvent, Pool};
 use lumen_proto::{Instant, Port};
 
 use crate::door::{Door, EXHAUSTED_PAUSE, MuxEvent};
 use crate::status::{Process, describe};
 
-/// A driver of a hub, as it is used here.
+/// A driver of a [`Pool`], as it is used here.
 pub trait Drive {
     /// The stream of a client.
     type Stream;
@@ -18,13 +19,13 @@ pub trait Drive {
     /// Returns the driver's time.
     fn now(&self) -> Instant;
 
-    /// Returns the hub, to look at it.
-    fn hub(&self) -> &Hub;
+    /// Returns the machine, to look at it.
+    fn pool(&self) -> &Pool;
 
-    /// Gives the hub a command.
-    fn with<R>(&mut self, command: impl FnOnce(&mut Hub) -> R) -> R;
+    /// Gives the machine a command.
+    fn with<R>(&mut self, command: impl FnOnce(&mut Pool) -> R) -> R;
 
-    /// Gives the hub a client's stream.
+    /// Gives the machine a client's stream.
     fn attach(&mut self, port: Port, stream: Self::Stream);
 
     /// Returns what is known of the process behind a server's port.
@@ -49,14 +50,15 @@ pub struct Knock<S> {
 #[derive(Debug)]
 pub struct Desk {
     door: Door,
+    log: Option<PathBuf>,
     events: VecDeque<MuxEvent>,
     is_over: bool,
 }
 
 impl Desk {
-    /// Makes one that lets in whom `door` does.
-    pub const fn new(door: Door) -> Self {
-        Self { door, events: VecDeque::new(), is_over: false }
+    /// Makes one that lets in whom `door` does. `log` is where all this is written to, if anywhere: it tells who asks.
+    pub const fn new(door: Door, log: Option<PathBuf>) -> Self {
+        Self { door, log, events: VecDeque::new(), is_over: false }
     }
 
     /// Takes what came of accepting a client: the client, or why there is none, of which `OutOfMemory` means that the
@@ -66,15 +68,18 @@ impl Desk {
             Ok(knock) => knock,
             Err(error) if error.kind() == io::ErrorKind::OutOfMemory => {
                 let until = driver.now() + EXHAUSTED_PAUSE;
-                driver.with(|hub| hub.hold_clients(until));
+                driver.with(|pool| pool.hold_clients(until));
                 return self.events.push_back(MuxEvent::Exhausted);
             }
             Err(_) => return,
         };
-        self.events.push_back(match driver.with(|hub| self.door.try_admit(hub, uid)) {
+        self.events.push_back(match driver.with(|pool| self.door.try_admit(pool, uid)) {
             Ok(port) => {
                 driver.attach(port, stream);
-                MuxEvent::Joined { port, uid, pid }
+                match driver.pool().is_visitor(port) {
+                    true => MuxEvent::Visited { port, uid, pid },
+                    false => MuxEvent::Joined { port, uid, pid },
+                }
             }
             Err(why) => MuxEvent::Refused { uid, pid, why },
         });
@@ -82,10 +87,10 @@ impl Desk {
 
     /// Takes what the hub says, and answers what is asked of us.
     pub fn on_event<D: Drive>(&mut self, driver: &mut D, event: HubEvent) {
-        if let HubEvent::Asked { request, .. } = event {
+        if let HubEvent::Asked { request, client } = event {
             let now = driver.now();
-            let text = describe(driver.hub(), now, |port| driver.process(port));
-            return driver.with(|hub| hub.answer(now, request, &text));
+            let text = describe(driver.pool(), now, self.log.as_deref(), |port| driver.process(port));
+            return driver.with(|pool| pool.answer(now, client, request, &text));
         }
         self.events.push_back(MuxEvent::Hub(event));
     }
@@ -104,14 +109,14 @@ impl Desk {
     }
 }
 
-/// Starts the server now, as [`Hub::start`].
+/// Starts the server now, as [`Pool::start`].
 pub fn start(driver: &mut impl Drive) {
     let now = driver.now();
-    driver.with(|hub| hub.start(now));
+    driver.with(|pool| pool.start(now));
 }
 
-/// Ends the hub, as [`Hub::shut_down`].
+/// Ends the hub, as [`Pool::shut_down`].
 pub fn shut_down(driver: &mut impl Drive) {
     let now = driver.now();
-    driver.with(|hub| hub.shut_down(now));
+    driver.with(|pool| pool.shut_down(now));
 }

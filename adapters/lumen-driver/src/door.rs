@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use lumen_proto::Port;
-use lumen_proto::endpoint::{Event, Hub, HubEvent};
+use lumen_proto::endpoint::{Event, HubEvent, Pool};
 
 /// How long no client is accepted after the system had no descriptor for one.
 pub const EXHAUSTED_PAUSE: Duration = Duration::from_millis(500);
@@ -14,6 +14,16 @@ pub const EXHAUSTED_PAUSE: Duration = Duration::from_millis(500);
 pub enum MuxEvent {
     /// A client was let in.
     Joined {
+        /// Its port.
+        port: Port,
+        /// The user that it runs as.
+        uid: u32,
+        /// Its process id, 0 if that cannot be told.
+        pid: i32,
+    },
+    /// A client came when there was no room for one: it may ask how things stand, is told that there is no room, and is
+    /// let go.
+    Visited {
         /// Its port.
         port: Port,
         /// The user that it runs as.
@@ -48,7 +58,7 @@ impl MuxEvent {
 pub enum Refusal {
     /// It runs as a user that is not allowed here.
     User,
-    /// There are as many clients as may be, or the hub is ending.
+    /// There are as many clients and visitors as may be, or the hub is ending.
     Full,
 }
 
@@ -68,17 +78,18 @@ impl Door {
     ///
     /// # Errors
     /// It is to be sent away.
-    pub fn try_admit(&self, hub: &mut Hub, uid: u32) -> Result<Port, Refusal> {
+    pub fn try_admit(&self, pool: &mut Pool, uid: u32) -> Result<Port, Refusal> {
         if !self.allowed.contains(&uid) {
             return Err(Refusal::User);
         }
-        hub.try_accept().ok_or(Refusal::Full)
+        pool.try_accept().ok_or(Refusal::Full)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use lumen_proto::endpoint::{HubConfig, ServerConfig};
+    use lumen_proto::limits::MAX_VISITORS;
     use lumen_proto::negotiate::Mode;
     use lumen_proto::supervisor::Behind;
 
@@ -87,12 +98,16 @@ mod tests {
     #[test]
     fn only_named_users_come_in_and_not_too_many() {
         let server = ServerConfig::new(Behind::Process, Mode::Offer);
-        let mut hub = Hub::new(HubConfig { max_clients: 3, ..HubConfig::new(server) });
+        let mut pool = Pool::new(HubConfig { max_clients: 3, ..HubConfig::new(server) });
         let door = Door::new([1000, 33, 0].into());
-        assert_eq!(door.try_admit(&mut hub, 1001), Err(Refusal::User));
+        assert_eq!(door.try_admit(&mut pool, 1001), Err(Refusal::User));
         for uid in [1000, 0, 33] {
-            door.try_admit(&mut hub, uid).unwrap();
+            door.try_admit(&mut pool, uid).unwrap();
         }
-        assert_eq!(door.try_admit(&mut hub, 1000), Err(Refusal::Full));
+        for _ in 0..MAX_VISITORS {
+            let visitor = door.try_admit(&mut pool, 1000).unwrap();
+            assert!(pool.is_visitor(visitor));
+        }
+        assert_eq!(door.try_admit(&mut pool, 1000), Err(Refusal::Full));
     }
 }

@@ -6,11 +6,11 @@ use std::io;
 use std::pin::pin;
 use std::task::{Context, Poll, ready};
 
-use lumen_proto::endpoint::Hub;
+use lumen_proto::endpoint::{HubConfig, Pool};
 use lumen_proto::{Instant, Port};
 
 use crate::desk::{Desk, Drive, Knock, shut_down, start};
-use crate::door::{Door, MuxEvent};
+use crate::door::MuxEvent;
 use crate::status::Process;
 use crate::{PollIo, TURNS, World};
 
@@ -35,18 +35,18 @@ pub trait Processes {
 /// Shares a server between all who connect to a listening socket.
 ///
 /// # Bounds
-/// Those of [`Hub`] and of [`PollIo`], and one descriptor for each client.
+/// Those of [`Pool`] and of [`PollIo`], and one descriptor for each client.
 pub struct MuxIo<W: World, L> {
     // In the order in which they are dropped: when the socket goes, the server has ended.
-    io: PollIo<Hub, W>,
+    io: PollIo<Pool, W>,
     listener: L,
     desk: Desk,
 }
 
 impl<W: World + Processes, L: Listen<Stream = W::Stream>> MuxIo<W, L> {
-    /// Shares what `world` starts for `hub`.
-    pub fn new(hub: Hub, world: W, listener: L, door: Door) -> Self {
-        Self { io: PollIo::new(hub, world), listener, desk: Desk::new(door) }
+    /// Shares what `world` starts.
+    pub fn new(config: HubConfig, world: W, listener: L, desk: Desk) -> Self {
+        Self { io: PollIo::new(Pool::new(config), world), listener, desk }
     }
 
     /// Serves until there is something to tell. `None` after the last event, which is that of the hub's end.
@@ -59,10 +59,10 @@ impl<W: World + Processes, L: Listen<Stream = W::Stream>> MuxIo<W, L> {
                 return Poll::Ready(None);
             }
             // Both are polled each time, so that neither those who come nor those who are there wait for the other.
-            let is_taking = self.hub().is_taking_clients();
+            let is_taking = self.pool().is_taking_clients();
             let knock = if is_taking { self.listener.poll_accept(cx) } else { Poll::Pending };
             let event = self.io.poll_event(cx);
-            let is_same = is_taking == self.hub().is_taking_clients();
+            let is_same = is_taking == self.pool().is_taking_clients();
             if let Poll::Ready(Some(event)) = event {
                 self.desk.on_event(&mut self.io, event);
             } else if knock.is_pending() && is_same {
@@ -95,18 +95,18 @@ impl<W: World + Processes, L: Listen<Stream = W::Stream>> MuxIo<W, L> {
         serving.await;
     }
 
-    /// Starts the server now, as [`Hub::start`].
+    /// Starts the server now, as [`Pool::start`].
     pub fn start(&mut self) {
         start(&mut self.io);
     }
 
-    /// Ends the hub, as [`Hub::shut_down`].
+    /// Ends the hub, as [`Pool::shut_down`].
     pub fn shut_down(&mut self) {
         shut_down(&mut self.io);
     }
 
-    /// Returns the hub, to look at it.
-    pub fn hub(&self) -> &Hub {
+    /// Returns the machine, to look at it.
+    pub fn pool(&self) -> &Pool {
         self.io.machine()
     }
 
@@ -119,25 +119,25 @@ impl<W: World + Processes, L: Listen<Stream = W::Stream>> MuxIo<W, L> {
 impl<W: World, L: fmt::Debug> fmt::Debug for MuxIo<W, L> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("MuxIo")
-            .field("hub", self.io.machine())
+            .field("pool", self.io.machine())
             .field("listener", &self.listener)
             .field("desk", &self.desk)
             .finish_non_exhaustive()
     }
 }
 
-impl<W: World + Processes> Drive for PollIo<Hub, W> {
+impl<W: World + Processes> Drive for PollIo<Pool, W> {
     type Stream = W::Stream;
 
     fn now(&self) -> Instant {
         self.now()
     }
 
-    fn hub(&self) -> &Hub {
+    fn pool(&self) -> &Pool {
         self.machine()
     }
 
-    fn with<R>(&mut self, command: impl FnOnce(&mut Hub) -> R) -> R {
+    fn with<R>(&mut self, command: impl FnOnce(&mut Pool) -> R) -> R {
         self.with(command)
     }
 

@@ -1,8 +1,10 @@
-//! How things stand with a hub, as JSON: the answer to `lumen/status`, the same on every runtime.
+//! How things stand with a mux, as JSON: the answer to `lumen/status`, the same on every runtime.
 
-use lumen_proto::endpoint::Hub;
+use std::path::Path;
+
+use lumen_proto::endpoint::{Pool, ServerStatus};
 use lumen_proto::mcp::Era;
-use lumen_proto::mux::{STATUS, SlotId};
+use lumen_proto::mux::STATUS;
 use lumen_proto::supervisor::{Ended, State};
 use lumen_proto::{Instant, Port};
 use serde_json::{Value, json};
@@ -22,46 +24,71 @@ pub struct Process {
     pub stderr: Vec<String>,
 }
 
-/// Describes a hub; `process` is asked for what stands behind a server's port.
+/// Describes what a mux does; `log` is where it writes what it does, `process` is asked for what stands behind a server's
+/// port.
 ///
-/// The text is one JSON object. `servers` has one entry for each place that was ever used: `era` (`legacy`, `modern` or
-/// null), `state` (`idle`, `starting`, `running`, `stopping`, `backoff`, `gave_up` or `stopped`), `generation`,
-/// `restarts`, `forMs` (how long it runs) or `retryInMs`, `lastEnd`, `pid`, `stderr`. `inFlight` names the oldest requests:
-/// `method`, `ageMs`, `client` (null for ours), `server`. Times are in milliseconds, sizes in bytes.
-pub fn describe(hub: &Hub, now: Instant, mut process: impl FnMut(Port) -> Process) -> String {
-    let servers: Vec<Value> = SlotId::ALL
-        .into_iter()
-        .filter(|slot| *slot == SlotId::First || hub.server(*slot).state != State::Idle)
-        .map(|slot| server(hub, now, slot, &mut process))
-        .collect();
-    let calls: Vec<Value> = hub
-        .mux()
-        .calls()
-        // Whoever asks knows.
-        .filter(|call| call.method != STATUS)
+/// The text is one JSON object. Times are in milliseconds, sizes in bytes, a port is written `index.generation`.
+///
+/// | member | what it says |
+/// |---|---|
+/// | `version` | of lumen |
+/// | `private` | whether each client has a server to itself |
+/// | `clients` | how many are connected, the one that asks included |
+/// | `queuedBytes` | what waits for clients |
+/// | `log` | the path of the log file, null if there is none |
+/// | `inFlightCount` | how many requests are not answered, those that ask for this left out |
+/// | `inFlight[]` | up to [`MAX_NAMED`] of them, of each server the oldest first |
+/// | `inFlight[].method`, `.ageMs` | what, and for how long |
+/// | `inFlight[].client` | the port of who asked, null for requests of lumen's own |
+/// | `inFlight[].server` | whom: a `server` below |
+/// | `servers[]` | each that was ever needed, a shared one in any case; a private one until it has ended after its client |
+/// | `servers[].server` | its number: the index of its port |
+/// | `servers[].client` | the port of the client whose own it is, null if it is shared or that client has gone |
+/// | `servers[].era` | `legacy`, `modern`, or null while that is undecided |
+/// | `servers[].state` | `idle`, `starting`, `running`, `stopping`, `backoff`, `gave_up` or `stopped` |
+/// | `servers[].forMs` | how long it has been ready, null if it is not |
+/// | `servers[].retryInMs` | when it is started again, null unless that is due |
+/// | `servers[].generation`, `.restarts` | how often it was started, both counted from 0 |
+/// | `servers[].lastEnd` | how it ended the last time, null if it has not |
+/// | `servers[].pid` | its process id, null without a process |
+/// | `servers[].stderr[]` | up to [`MAX_LINES`] lines, the last it wrote to its standard error |
+pub fn describe(
+    pool: &Pool,
+    now: Instant,
+    log: Option<&Path>,
+    mut process: impl FnMut(Port) -> Process,
+) -> String {
+    let servers: Vec<Value> =
+        pool.servers().into_iter().map(|status| server(&status, now, &mut process)).collect();
+    // Whoever asks knows.
+    let mut pending = pool.pending();
+    pending.retain(|call| call.method != STATUS);
+    let calls: Vec<Value> = pending
+        .iter()
         .take(MAX_NAMED)
         .map(|call| {
             json!({
                 "method": call.method,
                 "ageMs": millis(now, call.since),
                 "client": call.client.map(|port| port.to_string()),
-                "server": call.slot.index(),
+                "server": call.server,
             })
         })
         .collect();
     json!({
         "version": env!("CARGO_PKG_VERSION"),
-        "clients": hub.clients(),
-        "queuedBytes": hub.queued(),
-        "inFlightCount": hub.mux().calls().filter(|call| call.method != STATUS).count(),
+        "private": pool.is_private(),
+        "clients": pool.clients(),
+        "queuedBytes": pool.queued(),
+        "log": log.map(|log| log.to_string_lossy()),
+        "inFlightCount": pending.len(),
         "inFlight": calls,
         "servers": servers,
     })
     .to_string()
 }
 
-fn server(hub: &Hub, now: Instant, slot: SlotId, process: &mut impl FnMut(Port) -> Process) -> Value {
-    let status = hub.server(slot);
+fn server(status: &ServerStatus, now: Instant, process: &mut impl FnMut(Port) -> Process) -> Value {
     let Process { pid, stderr } = process(status.port);
     let era = match status.era {
         Some(Era::Legacy) => Some("legacy"),
@@ -78,7 +105,8 @@ fn server(hub: &Hub, now: Instant, slot: SlotId, process: &mut impl FnMut(Port) 
         State::Stopped => ("stopped", None, None),
     };
     json!({
-        "server": slot.index(),
+        "server": status.port.index(),
+        "client": status.client.map(|port| port.to_string()),
         "era": era,
         "state": state,
         "forMs": since.map(|since| millis(now, since)),
@@ -115,7 +143,7 @@ mod tests {
 
     #[test]
     fn it_says_who_waits_for_what() {
-        let mut hub = Hub::new(HubConfig::new(ServerConfig::new(Behind::Process, Mode::Off)));
+        let mut hub = Pool::new(HubConfig::new(ServerConfig::new(Behind::Process, Mode::Off)));
         let client = hub.try_accept().unwrap();
         let now = Instant::from_millis(10);
         hub.handle_input(now, Input::Opened(client));
@@ -123,7 +151,8 @@ mod tests {
         hub.handle_input(now, Input::Data(client, ask));
         let Some(HubEvent::Asked { request, .. }) = hub.poll_event() else { panic!("nobody asks") };
         let now = Instant::from_millis(35);
-        let text = describe(&hub, now, |_| Process { pid: Some(7), stderr: vec!["a\"b".to_owned()] });
+        let log = Some(Path::new("/l"));
+        let text = describe(&hub, now, log, |_| Process { pid: Some(7), stderr: vec!["a\"b".to_owned()] });
         let status: Value = serde_json::from_str(&text).unwrap();
         assert_eq!(status["clients"], 1);
         assert_eq!(status["inFlightCount"], 1);
@@ -133,7 +162,8 @@ mod tests {
         assert_eq!(servers.len(), 1);
         assert_eq!((&servers[0]["state"], &servers[0]["pid"]), (&"starting".into(), &7.into()));
         assert_eq!(servers[0]["stderr"][0], "a\"b");
-        hub.answer(now, request, &text);
+        assert_eq!((&status["log"], &status["private"]), (&"/l".into(), &false.into()));
+        hub.answer(now, client, request, &text);
         let mut out = bytes::BytesMut::new();
         while hub.poll_transmit(now, client, &mut out) == lumen_proto::Transmit::More {}
         let answer: Value = serde_json::from_slice(&out).unwrap();

@@ -25,7 +25,7 @@ pub(crate) mod sealed {
 /// ends the process drops nothing: catch it, and [`shut_down`](reactor::Mux::shut_down).
 ///
 /// # Bounds
-/// Those of [`Hub`](lumen_proto::endpoint::Hub), and one descriptor for each client.
+/// Those of [`Pool`](lumen_proto::endpoint::Pool), and one descriptor for each client.
 #[derive(Debug)]
 pub struct Mux<E> {
     inner: reactor::Mux<AsyncIo>,

@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
+use lumen_driver::desk::Desk;
+use lumen_driver::door::Door;
 use lumen_proto::endpoint::{HubConfig, ServerConfig};
 use lumen_proto::negotiate::Mode;
 use lumen_proto::supervisor::Behind;
@@ -17,13 +19,14 @@ pub struct MuxSpec {
     command: CommandSpec,
     hub: HubConfig,
     others: BTreeSet<u32>,
+    log: Option<PathBuf>,
 }
 
 impl MuxSpec {
     /// Shares the server that `command` starts with the clients of this user, and of root, that connect to `socket`.
     pub fn new(socket: impl Into<PathBuf>, command: CommandSpec) -> Self {
         let hub = HubConfig::new(ServerConfig::new(Behind::Process, Mode::Offer));
-        Self { socket: socket.into(), command, hub, others: BTreeSet::new() }
+        Self { socket: socket.into(), command, hub, others: BTreeSet::new(), log: None }
     }
 
     /// Sets how the server is started and shared.
@@ -41,17 +44,24 @@ impl MuxSpec {
         self
     }
 
+    /// Tells those who ask how things stand that this file says what happened. Writing it is the caller's matter.
+    #[must_use]
+    pub fn log(mut self, path: impl Into<PathBuf>) -> Self {
+        self.log = Some(path.into());
+        self
+    }
+
     /// Makes the socket, and gives back what goes on from there.
     ///
     /// # Errors
     /// As [`Listener::bind`].
     pub fn listen(self) -> Result<Listening, ListenError> {
-        let Self { socket, command, hub, others } = self;
+        let Self { socket, command, hub, others, log } = self;
         let allowed: BTreeSet<u32> = others.into_iter().chain([own_uid(), 0]).collect();
         // Root can go anywhere.
         let is_for_others = allowed.iter().any(|uid| ![own_uid(), 0].contains(uid));
         let listener = if is_for_others { Listener::bind_for_all(&socket) } else { Listener::bind(&socket) }?;
-        Ok(Listening { listener, command, hub, allowed })
+        Ok(Listening { listener, command, hub, desk: Desk::new(Door::new(allowed), log) })
     }
 }
 
@@ -64,8 +74,8 @@ pub struct Listening {
     pub command: CommandSpec,
     /// How it is shared.
     pub hub: HubConfig,
-    /// The users whose clients are let in.
-    pub allowed: BTreeSet<u32>,
+    /// What lets clients in.
+    pub desk: Desk,
 }
 
 #[cfg(test)]
@@ -80,8 +90,6 @@ mod tests {
         for (others, mode) in [(vec![0, own_uid()], 0o600), (vec![4711], 0o666)] {
             let spec = MuxSpec::new(directory.join("s"), CommandSpec::new("x"));
             let listening = others.into_iter().fold(spec, MuxSpec::allow_uid).listen().unwrap();
-            assert!(listening.allowed.contains(&0) && listening.allowed.contains(&own_uid()));
-            assert_eq!(listening.allowed.contains(&4711), mode == 0o666);
             let found = std::fs::metadata(listening.listener.path()).unwrap().permissions().mode();
             assert_eq!(found & 0o777, mode);
         }

@@ -26,7 +26,7 @@ use crate::{ListenError, MuxEvent, MuxSpec, Tokio};
 /// ```
 ///
 /// # Bounds
-/// Those of [`Hub`](lumen_proto::endpoint::Hub), and one descriptor for each client.
+/// Those of [`Pool`](lumen_proto::endpoint::Pool), and one descriptor for each client.
 #[derive(Debug)]
 pub struct Mux(reactor::Mux<Tokio>);
 

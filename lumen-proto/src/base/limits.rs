@@ -187,6 +187,13 @@ pub const QUICK_DELETE_PATIENCE: Duration = Duration::from_millis(500);
 /// Clients of one hub.
 pub const MAX_CLIENTS: usize = 1024;
 
+/// Clients beyond those that a hub has room for: they may ask how things stand, and are told that it is full. Worst case
+/// for each: as for a client.
+pub const MAX_VISITORS: usize = 8;
+
+/// How long such a client may stay.
+pub const VISIT_TIMEOUT: Duration = Duration::from_secs(5);
+
 /// Bytes queued for one client of a hub before it is sent away as one that does not read. Worst case: this plus one
 /// message.
 pub const MAX_CLIENT_QUEUE: usize = 16 * 1024 * 1024;

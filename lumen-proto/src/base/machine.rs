@@ -35,6 +35,19 @@ impl Input<'_> {
             | Self::Child(port, _) => port,
         }
     }
+
+    /// Returns the same input of another port.
+    #[must_use]
+    pub const fn with_port(self, port: Port) -> Self {
+        match self {
+            Self::Opened(_) => Self::Opened(port),
+            Self::Data(_, data) => Self::Data(port, data),
+            Self::Eof(_) => Self::Eof(port),
+            Self::Lost(_) => Self::Lost(port),
+            Self::Finished(_) => Self::Finished(port),
+            Self::Child(_, event) => Self::Child(port, event),
+        }
+    }
 }
 
 /// What became of a child process, or of a connection that was to be made.

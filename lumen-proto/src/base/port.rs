@@ -25,6 +25,12 @@ impl Port {
         Self { index: self.index, generation: self.generation.saturating_add(1) }
     }
 
+    /// Returns the same generation of another place: how a machine calls the port of a machine inside it.
+    #[must_use]
+    pub const fn with_index(self, index: u32) -> Self {
+        Self { index, generation: self.generation }
+    }
+
     /// Returns the place.
     pub const fn index(self) -> u32 {
         self.index

@@ -78,6 +78,8 @@ pub enum Reason {
     },
     /// Too many requests are in flight.
     Busy,
+    /// As many clients are connected as may be.
+    Full,
     /// The server is gone.
     ServerGone,
     /// The server could not be started.
@@ -127,7 +129,8 @@ impl Reason {
             | Self::LongId
             | Self::TooLong { .. }
             | Self::TooLongToSkip { .. }
-            | Self::Busy => Fault::Limit,
+            | Self::Busy
+            | Self::Full => Fault::Limit,
             Self::NoAnswer => Fault::Timeout,
             Self::Unsupported(_)
             | Self::NotStarted
@@ -176,6 +179,7 @@ impl Reason {
             Self::BadLength => "bad_length",
             Self::Truncated { .. } => "truncated",
             Self::Busy => "busy",
+            Self::Full => "full",
             Self::ServerGone => "server_gone",
             Self::NotStarted => "not_started",
             Self::NoAnswer => "no_answer",
@@ -214,6 +218,10 @@ impl fmt::Display for Reason {
             Self::BadLength => f.write_str("a length that does not fit 64 bits"),
             Self::Truncated { had } => write!(f, "stream ended inside a message, after {had} bytes of it"),
             Self::Busy => f.write_str("too many requests in flight"),
+            Self::Full => f.write_str(
+                "as many clients are connected as may be; connect again when one has gone, or let more in \
+                 (lumen mux --max-clients)",
+            ),
             Self::ServerGone => f.write_str("the server is gone"),
             Self::NotStarted => f.write_str("the server could not be started"),
             Self::NoAnswer => f.write_str("the server did not answer in time"),

@@ -106,6 +106,26 @@ impl fmt::Display for Unlike {
     }
 }
 
+impl Event {
+    /// Returns the port that it is about.
+    pub(super) const fn port_mut(&mut self) -> Option<&mut Port> {
+        match self {
+            Self::Upgraded(port)
+            | Self::FellBack(port)
+            | Self::Stray(port)
+            | Self::Noise { port, .. }
+            | Self::Rejected { port, .. }
+            | Self::Unasked { port, .. }
+            | Self::Skipped { port, .. }
+            | Self::Lost { port, .. }
+            | Self::Restarting { port, .. }
+            | Self::Reconnecting { port, .. }
+            | Self::Resumed(port) => Some(port),
+            Self::Message(_) | Self::InputClosed | Self::Dropped(_) | Self::Finished(_) => None,
+        }
+    }
+}
+
 /// Why a server is started again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Why {

@@ -1,5 +1,5 @@
 //! F6: the machines that a driver runs: [`Peer`], one end of a session, [`Relay`], the hop in the middle, and [`Hub`],
-//! many clients on one server.
+//! many clients on one server; [`Pool`] is one hub for all clients or one for each.
 
 mod bridge;
 mod client_leg;
@@ -7,6 +7,7 @@ mod event;
 mod hub;
 mod ids;
 mod peer;
+mod pool;
 mod ready;
 mod relay;
 mod server_leg;
@@ -15,7 +16,8 @@ mod tests;
 
 pub use bridge::{Bridge, BridgeEvent};
 pub use event::{Event, Outcome, Unlike, Why};
-pub use hub::{Hub, HubConfig, HubEvent, Parted, ServerStatus};
+pub use hub::{Hub, HubConfig, HubEvent, Parted, Pending, ServerStatus};
 pub use peer::{Peer, SendError};
+pub use pool::Pool;
 pub use relay::Relay;
 pub use server_leg::ServerConfig;

@@ -182,9 +182,14 @@ pub(super) static FROM_SERVER: [Fact<FromServer>; 18] = {
 /// What begins so is between a hub and whoever talks to it, and goes no further either way.
 const OWN: &str = "lumen/";
 
+/// Returns whether a method is a hub's own matter.
+pub fn is_own(method: &str) -> bool {
+    method.starts_with(OWN)
+}
+
 /// Returns what a hub does with a message of a client. What is not known is forwarded: the server may know it.
 pub fn from_client(method: &str, is_request: bool) -> FromClient {
-    if method.starts_with(OWN) {
+    if is_own(method) {
         return FromClient::Own;
     }
     match find(&FROM_CLIENT, method) {
@@ -201,7 +206,7 @@ pub fn from_server(method: &str, is_request: bool) -> FromServer {
         Some(fact) if (fact.kind == Kind::Request) == is_request => fact.handling,
         _ if is_request => FromServer::Refuse,
         Some(_) => FromServer::Drop,
-        None if method.starts_with(OWN) => FromServer::Drop,
+        None if is_own(method) => FromServer::Drop,
         None => FromServer::ToAll,
     }
 }

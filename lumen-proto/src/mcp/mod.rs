@@ -10,7 +10,7 @@ pub mod paths;
 mod revision;
 
 pub use level::Level;
-pub use method::{Capability, FromClient, FromServer, from_client, from_server};
+pub use method::{Capability, FromClient, FromServer, from_client, from_server, is_own};
 pub use revision::{Era, Revision};
 
 #[cfg(test)]

@@ -14,7 +14,12 @@ impl Mux {
     pub(super) fn on_client_notification(&mut self, client: Port, packet: Packet) {
         let class = packet.method().map_or(FromClient::Forward, |method| mcp::from_client(&method, false));
         let Some(known) = self.clients.get(&client) else { return };
+        let class = match class {
+            FromClient::Drop | FromClient::Progress if self.config.private => FromClient::Forward,
+            class => class,
+        };
         match class {
+            FromClient::Initialized if self.config.private => self.on_initialized(client, packet),
             // The server has been told by us; the others are for nobody.
             FromClient::Initialized | FromClient::Own | FromClient::Drop => {}
             FromClient::Cancelled => self.on_cancelled(client, packet),

@@ -20,9 +20,15 @@ pub(super) struct Client {
     pub is_live: bool,
     /// It may still be asked something.
     pub can_reply: bool,
+    /// There was no room for it: it may only ask how things stand.
+    pub is_visitor: bool,
+    /// Its `initialize`, if its session is its own.
+    pub hello: Option<Packet>,
+    /// It has said that it took note of the answer to that.
+    pub is_initialized: bool,
     /// The revision it was greeted with.
     pub revision: Option<Revision>,
-    capabilities: [bool; 3],
+    pub capabilities: [bool; 3],
     pub level: Option<Level>,
     /// Its requests in flight.
     pub calls: BTreeMap<IdKey, WireId>,
@@ -41,6 +47,9 @@ impl Default for Client {
             slot: None,
             is_live: false,
             can_reply: true,
+            is_visitor: false,
+            hello: None,
+            is_initialized: false,
             revision: None,
             capabilities: [false; 3],
             level: None,

@@ -6,14 +6,15 @@ use alloc::format;
 use bytes::Bytes;
 
 use super::call::{Call, Owner, Stage, What};
+use super::request::edits_up;
 use super::slot::{Hello, Phase};
 use super::{Mux, Out, SlotId, own};
 use crate::jsonrpc::{
     IdKey, Message, Patch, Patches, Span, decode_str, find, members, remove_member, text_is,
 };
-use crate::mcp::{Era, Revision};
+use crate::mcp::{Era, Revision, paths};
 use crate::message::{Edits, Packet};
-use crate::{Port, Reason};
+use crate::{Port, Reason, limits};
 
 impl Mux {
     /// Takes a client's `initialize`.
@@ -83,7 +84,13 @@ impl Mux {
         // With all wire ids in use the server's next start is as good as this one.
         let Some(wire) = self.calls.add(call) else { return self.outs.push_back(Out::Refused(slot)) };
         self.slot_mut(slot).phase = Phase::Greeting(wire);
-        self.tell_child_own(slot, own::initialize(wire));
+        match self.user_of(slot).and_then(|user| self.clients.get(&user)?.hello.clone()) {
+            Some(hello) => {
+                let edits = edits_up(wire, hello.has(paths::ASKED_PROGRESS));
+                self.tell_child(slot, hello, edits);
+            }
+            None => self.tell_child_own(slot, own::initialize(wire)),
+        }
     }
 
     /// Takes the server's answer to our handshake.
@@ -94,8 +101,38 @@ impl Mux {
         let revision = revision.and_then(decode_str).and_then(|revision| Revision::parse(&revision));
         self.slot_mut(slot).hello = Some(Hello { answer, revision });
         self.not_modern |= self.ended_by_discover;
-        self.tell_child_own(slot, own::notification("notifications/initialized"));
+        // A client whose session is its own says so itself, the first time.
+        let user = self.user_of(slot).and_then(|user| self.clients.get(&user));
+        if !self.config.private || user.is_some_and(|user| user.is_initialized) {
+            self.tell_child_own(slot, own::notification("notifications/initialized"));
+        }
         self.on_ready(slot);
+    }
+
+    /// Keeps what a client says of itself, until it has been answered and for each start of its server.
+    pub(super) fn keep_hello(&mut self, client: Port, packet: &Packet) -> Result<(), Reason> {
+        let Some(known) = self.clients.get_mut(&client).filter(|known| !known.is_live) else { return Ok(()) };
+        let kept = known.kept.saturating_sub(known.hello.as_ref().map_or(0, Packet::len));
+        if kept.saturating_add(packet.len()) > limits::MAX_CLIENT_KEPT {
+            return Err(Reason::Busy);
+        }
+        known.kept = kept + packet.len();
+        known.hello = Some(packet.clone());
+        Ok(())
+    }
+
+    /// A client has taken note of the answer to its handshake.
+    pub(super) fn on_initialized(&mut self, client: Port, packet: Packet) {
+        let Some(known) = self.clients.get_mut(&client) else { return };
+        known.is_initialized = true;
+        if let Some(slot) = known.slot.filter(|slot| self.slot(*slot).is_ready()) {
+            self.tell_child(slot, packet, Edits::none());
+        }
+    }
+
+    /// Returns the client whose own session that of this server is.
+    pub(super) fn user_of(&self, slot: SlotId) -> Option<Port> {
+        self.slot(slot).users.first().copied().filter(|_| self.config.private)
     }
 
     /// The server refused our handshake. Its refusal goes to all who wait, and is not kept.
@@ -133,8 +170,12 @@ impl Mux {
         let Some(owner) = self.calls.find(wire).and_then(|call| call.owner.clone()) else { return };
         let Some(hello) = &self.slot(slot).hello else { return };
         let wanted = self.clients.get(&owner.client).and_then(|client| client.revision);
-        let revision = hello.revision.map(|revision| revision.answer_for(wanted));
-        let answer = adapt(&hello.answer, revision);
+        let (revision, answer) = if self.config.private {
+            (hello.revision, Packet::from(hello.answer.clone()))
+        } else {
+            let revision = hello.revision.map(|revision| revision.answer_for(wanted));
+            (revision, adapt(&hello.answer, revision))
+        };
         if let Some(client) = self.clients.get_mut(&owner.client) {
             client.revision = revision;
             client.is_live = true;

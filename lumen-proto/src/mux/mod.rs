@@ -56,6 +56,9 @@ pub struct Config {
     pub start_timeout: Option<Duration>,
     /// Whether there is one server only, for whichever era comes first.
     pub one_child: bool,
+    /// Whether there is one client only, and the server's session is that client's own: the server is told what the client
+    /// says of itself, and the client all that the server says.
+    pub private: bool,
 }
 
 impl Default for Config {
@@ -66,6 +69,7 @@ impl Default for Config {
             hold_timeout: limits::HOLD_TIMEOUT,
             start_timeout: Some(limits::START_TIMEOUT),
             one_child: false,
+            private: false,
         }
     }
 }
@@ -168,6 +172,11 @@ impl Mux {
     /// Takes a new client.
     pub fn handle_client_opened(&mut self, client: Port) {
         self.clients.insert(client, Client::default());
+    }
+
+    /// Takes a client that may only ask how things stand.
+    pub fn handle_visitor_opened(&mut self, client: Port) {
+        self.clients.insert(client, Client { is_visitor: true, ..Client::default() });
     }
 
     /// Takes a message of a client.

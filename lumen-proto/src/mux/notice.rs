@@ -15,7 +15,14 @@ impl Mux {
         if let Some(wire) = self.subscription_of(slot, &packet) {
             return self.on_subscription_notice(wire, packet);
         }
-        match packet.method().map(|method| mcp::from_server(&method, false)) {
+        let class = packet.method().map(|method| mcp::from_server(&method, false));
+        if let Some(user) = self.user_of(slot)
+            && !names_a_request(class, &packet)
+            && !packet.method().is_some_and(|method| mcp::is_own(&method))
+        {
+            return self.tell_client(user, packet, Edits::none());
+        }
+        match class {
             Some(FromServer::Log) => self.on_log(slot, &packet),
             Some(FromServer::Progress) => self.on_progress(slot, packet),
             Some(FromServer::Cancelled) => self.on_ask_cancelled(slot, packet),
@@ -99,5 +106,14 @@ impl Mux {
             self.drop_call(wire);
         }
         self.tell_client(owner.client, packet, edits);
+    }
+}
+
+/// Returns whether a notification of this class is about a request that its server knows by another id.
+fn names_a_request(class: Option<FromServer>, packet: &Packet) -> bool {
+    match class {
+        Some(FromServer::Progress | FromServer::Cancelled) => true,
+        Some(FromServer::ToAll) | None => packet.has(paths::PROGRESS_TOKEN),
+        Some(_) => false,
     }
 }

@@ -95,6 +95,9 @@ impl Mux {
     /// Decides whether a request is taken, and which server is to answer it.
     fn admit(&mut self, client: Port, packet: &Packet, key: &IdKey) -> Result<SlotId, Reason> {
         let known = self.clients.get(&client).ok_or(Reason::ClientGone)?;
+        if known.is_visitor {
+            return Err(Reason::Full);
+        }
         if known.calls.contains_key(key) {
             return Err(Reason::IdInUse);
         }
@@ -121,6 +124,9 @@ impl Mux {
         if !is_there || (era.is_some() && self.slot(slot).era != era) {
             self.move_to(client, slot, era);
         }
+        if self.config.private && class == FromClient::Initialize {
+            self.keep_hello(client, packet)?;
+        }
         if era.is_some() && self.slot(slot).era.is_none() {
             self.on_era(slot, era);
         }
@@ -135,7 +141,7 @@ impl Mux {
         }
         let method = packet.method().unwrap_or_default();
         let class = mcp::from_client(&method, true);
-        if class == FromClient::Own {
+        if class == FromClient::Own || self.clients.get(&client).is_some_and(|client| client.is_visitor) {
             return None;
         }
         let opening = Era::of_opening(&method, packet.has(paths::PROTOCOL_VERSION));
@@ -245,7 +251,7 @@ impl Mux {
             FromClient::Subscribe => self.on_subscribe(wire, packet),
             FromClient::Unsubscribe => self.on_unsubscribe(wire, packet),
             // The last two may be the end of a server that does not know them.
-            FromClient::Tasks | FromClient::Discover | FromClient::Listen => {
+            FromClient::Tasks | FromClient::Discover | FromClient::Listen if !self.config.private => {
                 self.refuse_call(wire, Reason::NoMethod, None);
             }
             _ => self.send_call(wire, packet),

@@ -18,6 +18,14 @@ impl Mux {
     pub(super) fn on_ask(&mut self, slot: SlotId, packet: Packet) {
         let id = packet.id().map(|id| Bytes::copy_from_slice(&id)).unwrap_or_default();
         let Ok(key) = IdKey::from_token(&id) else { return };
+        if let Some(user) = self.user_of(slot)
+            && !packet.method().is_some_and(|method| mcp::is_own(&method))
+        {
+            return match self.clients.get(&user).filter(|user| user.can_reply) {
+                Some(_) => self.ask(slot, user, id, key, packet),
+                None => self.answer_child(slot, own::error(Some(&id), &Reason::ClientGone, None)),
+            };
+        }
         let class = packet.method().map(|method| mcp::from_server(&method, true));
         match class {
             Some(FromServer::Ping) => self.answer_child(slot, own::empty_result(&id)),

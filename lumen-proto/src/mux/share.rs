@@ -30,8 +30,9 @@ impl Mux {
         if known.subscriptions.insert(uri.clone()) {
             known.kept += uri.len();
         }
+        let private = self.config.private;
         let place = self.slot_mut(slot);
-        if let Some(subscription) = place.subscriptions.get_mut(&uri) {
+        if let Some(subscription) = place.subscriptions.get_mut(&uri).filter(|_| !private) {
             subscription.clients.insert(client);
             match subscription.asking {
                 Some(asking) => self.wait_for(asking, wire),
@@ -157,7 +158,7 @@ impl Mux {
             client.level = Some(level);
         }
         let wanted = self.wanted_level(slot).unwrap_or(level);
-        if self.slot(slot).level == Some(wanted) {
+        if self.slot(slot).level == Some(wanted) && !self.config.private {
             return match self.slot(slot).level_asking {
                 Some(asking) => self.wait_for(asking, wire),
                 None => self.answer_empty(wire),

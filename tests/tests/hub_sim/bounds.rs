@@ -306,11 +306,16 @@ fn a_hub_takes_only_so_many_clients() {
     let mut rig = Rig::new(config);
     let clients: Vec<Port> = (0..3).map(|_| rig.legacy()).collect();
     let now = rig.now;
+    for _ in 0..limits::MAX_VISITORS {
+        let visitor = rig.hub.with(now, Hub::try_accept).unwrap();
+        assert!(rig.hub.inner().is_visitor(visitor));
+    }
     assert_eq!(rig.hub.with(now, Hub::try_accept), None);
     rig.hub.handle_input(now, Input::Lost(clients[1]));
     rig.drain();
     let next = rig.legacy();
     assert_eq!(next, clients[1].successor());
+    assert!(!rig.hub.inner().is_visitor(next));
     assert_eq!(rig.hub.with(now, Hub::try_accept), None);
 }
 

@@ -269,8 +269,8 @@ fn the_owner_of_the_hub_is_asked_how_things_stand() {
             })
             .collect();
         assert_eq!(asked.iter().map(|(_, client)| *client).collect::<Vec<_>>(), [a.port, b.port]);
-        let answer = |bench: &mut Bench, (request, _), text: &str| {
-            bench.sim.with(0, |hub, now| hub.with(now, |hub| hub.answer(now, request, text)));
+        let answer = |bench: &mut Bench, (request, client), text: &str| {
+            bench.sim.with(0, |hub, now| hub.with(now, |hub| hub.answer(now, client, request, text)));
             bench.run(1);
         };
         answer(&mut bench, asked[0], r#"{"n":1}"#);

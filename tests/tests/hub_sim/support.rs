@@ -4,7 +4,7 @@ use std::cell::{Ref, RefCell};
 use std::rc::Rc;
 use std::time::Duration;
 
-use lumen_proto::endpoint::{Event, Hub, HubConfig, HubEvent, Parted, ServerConfig};
+use lumen_proto::endpoint::{Event, Hub, HubConfig, HubEvent, Parted, Pool, ServerConfig};
 use lumen_proto::negotiate::Mode;
 use lumen_proto::supervisor::Behind;
 use lumen_proto::{Instant, Port};
@@ -20,7 +20,7 @@ pub(crate) const GONE: i64 = -32011;
 
 /// A world with one hub, which is machine 0.
 pub(crate) struct Bench {
-    pub(crate) sim: World<Checked<Hub>>,
+    pub(crate) sim: World<Checked<Pool>>,
     pub(crate) seen: McpWitness,
 }
 
@@ -59,19 +59,19 @@ impl Bench {
     pub(crate) fn by_spawn(
         chop: Chop,
         config: HubConfig,
-        spawn: impl Fn(Spawn, &McpWitness) -> Spawned<Checked<Hub>> + 'static,
+        spawn: impl Fn(Spawn, &McpWitness) -> Spawned<Checked<Pool>> + 'static,
     ) -> Self {
         let seen = McpWitness::default();
         let witness = McpWitness::clone(&seen);
         let mut sim = World::new(Link::chopped(chop), move |request| spawn(request, &witness));
         let is_last = |event: &HubEvent| matches!(event, HubEvent::Stream(Event::Finished(_)));
-        sim.add(Checked::new(Hub::new(config)).with_last(is_last));
+        sim.add(Checked::new(Pool::new(config)).with_last(is_last));
         Self { sim, seen }
     }
 
     /// Lets a party in.
     pub(crate) fn admit(&mut self, party: impl Party + 'static) -> Port {
-        let port = self.sim.with(0, |hub, now| hub.with(now, Hub::try_accept)).expect("room");
+        let port = self.sim.with(0, |hub, now| hub.with(now, Pool::try_accept)).expect("room");
         self.sim.attach(0, port, party);
         port
     }
@@ -143,6 +143,10 @@ impl Bench {
     }
 
     pub(crate) fn hub(&self) -> &Hub {
+        self.pool().shared().expect("one hub for all")
+    }
+
+    pub(crate) fn pool(&self) -> &Pool {
         self.sim.machine(0).inner()
     }
 
@@ -179,7 +183,8 @@ impl Bench {
         for life in self.seen.borrow().iter() {
             assert!(life.faults.is_empty(), "{:?}", life.faults);
         }
-        assert!(self.hub().mux().is_empty(), "something is kept");
+        assert_eq!(self.pool().pending(), [], "something is kept");
+        assert!(self.pool().shared().is_none_or(|hub| hub.mux().is_empty()), "something is kept");
     }
 }
 

@@ -16,10 +16,11 @@ const MUX_EXAMPLES: &str = "\
 Examples:
   lumen mux --socket /run/user/1000/git.sock -- uvx mcp-server-git
   lumen mux --socket ./s --idle-exit 600 --backoff 1s..10s -- node server.js
+  lumen mux --socket ./own --child-per-session -- npx some-server-with-a-session
   lumen connect unix:./s
   lumen status ./s
 
-One server process serves all who connect; another one, if clients of both of MCP's eras come. Say what you want them to \
+One server process serves all who connect; another one, if clients of both of MCP's eras come; --child-per-session gives each client one of its own. Say what you want them to \
 share by giving each its own socket. SOCKET.lock is kept beside the socket. Told to end, it gives requests in flight 5 s. \
 stdin and stdout are not used; everything for people goes to stderr.";
 
@@ -42,7 +43,7 @@ pub(crate) struct Mux {
 
     /// Start the server when the first client needs it, not at once.
     #[arg(long)]
-    pub(crate) lazy: bool,
+    lazy: bool,
 
     /// How many clients may be connected at a time.
     #[arg(long, value_name = "N", default_value_t = limits::MAX_CLIENTS as u32, value_parser = clap::value_parser!(u32).range(1..=16_384))]
@@ -60,6 +61,11 @@ pub(crate) struct Mux {
     /// Start one server only, for the era of whoever comes first; clients of the other are refused.
     #[arg(long)]
     one_child: bool,
+
+    /// Start a server for each client, which is told what that client says of itself and ends when it goes. Implies
+    /// --lazy; --max-clients bounds the servers.
+    #[arg(long, conflicts_with = "one_child")]
+    child_per_session: bool,
 
     /// Also let in clients of this user, by number. May be repeated. The socket can then be reached by everybody, and
     /// whoever is not let in is turned away when it connects.
@@ -117,6 +123,11 @@ pub(crate) enum Runtime {
 }
 
 impl Mux {
+    /// Returns whether nothing is started before a client needs it.
+    pub(crate) const fn is_lazy(&self) -> bool {
+        self.lazy || self.child_per_session
+    }
+
     pub(crate) fn config(&self) -> HubConfig {
         let mode = match self.negotiate {
             Negotiate::Offer => Mode::Offer,
@@ -130,6 +141,7 @@ impl Mux {
                 request_timeout: seconds(self.request_timeout),
                 start_timeout: self.server.start_timeout(),
                 one_child: self.one_child,
+                private: self.child_per_session,
                 ..hub.mux
             },
             backoff: backoff::Config { base, cap, ..hub.backoff },

@@ -48,7 +48,7 @@ fn on_std(mux: &Mux) -> io::Result<Exit> {
     };
     let mut session = Session::new(mux, memory);
     serving.watch(signals()?);
-    if !mux.lazy {
+    if !mux.is_lazy() {
         serving.start();
     }
     loop {
@@ -73,7 +73,7 @@ fn on_tokio(mux: &Mux) -> io::Result<Exit> {
         };
         let mut session = Session::new(mux, memory);
         let signals = UnixStream::from_std(signals()?.into())?;
-        if !mux.lazy {
+        if !mux.is_lazy() {
             serving.start();
         }
         loop {
@@ -100,7 +100,10 @@ fn asked(mux: &Mux) -> (Memory, MuxSpec) {
     let memory = Memory::new(spec(&mux.server));
     let mut config = mux.config();
     config.server.mode = memory.mode(config.server.mode);
-    let spec = MuxSpec::new(&mux.socket, command(mux)).hub(config);
+    let mut spec = MuxSpec::new(&mux.socket, command(mux)).hub(config);
+    if let Some(log) = &mux.log {
+        spec = spec.log(std::path::absolute(log).unwrap_or_else(|_| log.clone()));
+    }
     (memory, mux.allow.iter().copied().fold(spec, MuxSpec::allow_uid))
 }
 
@@ -128,7 +131,7 @@ impl Session {
         let ready = format!("ready, serving {} for {}", mux.socket.display(), words(&mux.server));
         let report = Report::new(words(&mux.server));
         let mut session = Self { report, memory, ready: Some(ready), was_ready: false };
-        if mux.lazy {
+        if mux.is_lazy() {
             session.say_ready();
         }
         session

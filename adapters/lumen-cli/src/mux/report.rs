@@ -26,6 +26,9 @@ impl Report {
             MuxEvent::Refused { uid, pid, why: Refusal::User } => {
                 warn!("process {pid} of user {uid} was sent away; --allow-uid {uid} lets that user in");
             }
+            MuxEvent::Visited { pid, .. } => {
+                info!("process {pid} came when there was no room; --max-clients allows more");
+            }
             MuxEvent::Refused { pid, why: Refusal::Full, .. } => {
                 warn!("process {pid} was sent away: too many clients; --max-clients allows more");
             }

@@ -7,9 +7,9 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use lumen_driver::desk::{self, Desk, Drive, Knock};
-use lumen_driver::door::{Door, MuxEvent};
+use lumen_driver::door::MuxEvent;
 use lumen_driver::status::{MAX_LINES, Process};
-use lumen_proto::endpoint::Hub;
+use lumen_proto::endpoint::Pool;
 use lumen_proto::{Instant, Port};
 
 use crate::{Accepted, ListenError, Listener, Listening, MuxSpec, StderrTail, Target};
@@ -26,11 +26,11 @@ const TURN_CLIENTS: usize = 16;
 /// ends the process drops nothing: catch it, [`watch`](Self::watch) for it, and [`shut_down`](Self::shut_down).
 ///
 /// # Bounds
-/// Those of [`Hub`], and one descriptor for each client.
+/// Those of [`Pool`], and one descriptor for each client.
 #[derive(Debug)]
 pub struct Mux<E: Engine> {
     // In the order in which they are dropped: when the socket goes, the server has ended.
-    driver: Loop<Hub, E>,
+    driver: Loop<Pool, E>,
     listener: Listener,
     desk: Desk,
 }
@@ -46,15 +46,15 @@ impl<E: Engine> Mux<E> {
     }
 
     fn over(listening: Listening) -> Result<Self, ListenError> {
-        let Listening { listener, command, hub, allowed } = listening;
+        let Listening { listener, command, hub, desk } = listening;
         let refused = |step| {
             let path = listener.path().to_owned();
             move |source| ListenError::Refused { path, step, source }
         };
         let engine = E::try_new().map_err(refused("serve"))?;
-        let mut driver = Loop::over(engine, Hub::new(hub), Some(Target::Command(command)));
+        let mut driver = Loop::over(engine, Pool::new(hub), Some(Target::Command(command)));
         driver.look_at(listener.as_fd().try_clone_to_owned().map_err(refused("watch"))?);
-        Ok(Self { driver, listener, desk: Desk::new(Door::new(allowed)) })
+        Ok(Self { driver, listener, desk })
     }
 
     /// Lets this descriptor end the wait in [`next_event`](Self::next_event), which then returns `None`; see
@@ -88,7 +88,7 @@ impl<E: Engine> Mux<E> {
             if self.driver.take_woken() {
                 return Ok(None);
             }
-            let is_taking = self.hub().is_taking_clients();
+            let is_taking = self.pool().is_taking_clients();
             self.driver.set_looking(is_taking);
             self.driver.turn(None)?;
             if self.driver.take_readable() {
@@ -152,7 +152,7 @@ impl<E: Engine> Mux<E> {
         }
     }
 
-    /// Starts the server now, as [`Hub::start`].
+    /// Starts the server now, as [`Pool::start`].
     pub fn start(&mut self) {
         desk::start(&mut self.driver);
     }
@@ -162,13 +162,13 @@ impl<E: Engine> Mux<E> {
         self.driver.open_error()
     }
 
-    /// Ends the hub, as [`Hub::shut_down`]; [`next_event`](Self::next_event) then comes to its end.
+    /// Ends the hub, as [`Pool::shut_down`]; [`next_event`](Self::next_event) then comes to its end.
     pub fn shut_down(&mut self) {
         desk::shut_down(&mut self.driver);
     }
 
-    /// Returns the hub, to look at it.
-    pub fn hub(&self) -> &Hub {
+    /// Returns the machine, to look at it.
+    pub fn pool(&self) -> &Pool {
         self.driver.machine()
     }
 
@@ -186,25 +186,25 @@ impl<E: Engine> Mux<E> {
             let knock =
                 accepted.and_then(|Accepted { fd, uid, pid }| Ok(Knock { stream: E::socket(fd)?, uid, pid }));
             self.desk.on_knock(&mut self.driver, knock);
-            if !self.hub().is_taking_clients() {
+            if !self.pool().is_taking_clients() {
                 return;
             }
         }
     }
 }
 
-impl<E: Engine> Drive for Loop<Hub, E> {
+impl<E: Engine> Drive for Loop<Pool, E> {
     type Stream = E::Stream;
 
     fn now(&self) -> Instant {
         self.now()
     }
 
-    fn hub(&self) -> &Hub {
+    fn pool(&self) -> &Pool {
         self.machine()
     }
 
-    fn with<R>(&mut self, command: impl FnOnce(&mut Hub) -> R) -> R {
+    fn with<R>(&mut self, command: impl FnOnce(&mut Pool) -> R) -> R {
         self.with(command)
     }
 

@@ -5,10 +5,10 @@ use std::io;
 use std::task::{Context, Poll, ready};
 
 use lumen_driver::desk::Knock;
-use lumen_driver::door::{self, MuxEvent};
+use lumen_driver::door::MuxEvent;
 use lumen_driver::{Listen, MuxIo};
 use lumen_proto::Port;
-use lumen_proto::endpoint::Hub;
+use lumen_proto::endpoint::Pool;
 
 use crate::{Accepted, ListenError, Listener, Listening, MuxSpec, StderrTail, Target};
 
@@ -23,7 +23,7 @@ use super::{Interest, Reactor, Watched as _};
 /// [`shut_down`](Self::shut_down).
 ///
 /// # Bounds
-/// Those of [`Hub`], and one descriptor for each client.
+/// Those of [`Pool`], and one descriptor for each client.
 #[derive(Debug)]
 pub struct Mux<R: Reactor> {
     io: MuxIo<Ports<R>, Door<R>>,
@@ -39,7 +39,7 @@ impl<R: Reactor> Mux<R> {
     /// # Panics
     /// Where the runtime has to be around and is not: outside of a tokio runtime with I/O and time enabled.
     pub fn bind(spec: MuxSpec) -> Result<Self, ListenError> {
-        let Listening { listener, command, hub, allowed } = spec.listen()?;
+        let Listening { listener, command, hub, desk } = spec.listen()?;
         let path = listener.path().to_owned();
         let listener = R::watch(listener, Interest::Readable).map_err(|source| ListenError::Refused {
             path,
@@ -47,7 +47,7 @@ impl<R: Reactor> Mux<R> {
             source,
         })?;
         let world = Ports::new(Some(Target::Command(command)));
-        Ok(Self { io: MuxIo::new(Hub::new(hub), world, Door(listener), door::Door::new(allowed)) })
+        Ok(Self { io: MuxIo::new(hub, world, Door(listener), desk) })
     }
 
     /// Serves until there is something to tell. `None` after the last event, which is that of the hub's end.
@@ -69,7 +69,7 @@ impl<R: Reactor> Mux<R> {
         (serve, MuxHandle { open, served })
     }
 
-    /// Starts the server now, as [`Hub::start`].
+    /// Starts the server now, as [`Pool::start`].
     pub fn start(&mut self) {
         self.io.start();
     }
@@ -79,14 +79,14 @@ impl<R: Reactor> Mux<R> {
         self.io.world().open_error()
     }
 
-    /// Ends the hub, as [`Hub::shut_down`]; [`next_event`](Self::next_event) then comes to its end.
+    /// Ends the hub, as [`Pool::shut_down`]; [`next_event`](Self::next_event) then comes to its end.
     pub fn shut_down(&mut self) {
         self.io.shut_down();
     }
 
-    /// Returns the hub, to look at it.
-    pub fn hub(&self) -> &Hub {
-        self.io.hub()
+    /// Returns the machine, to look at it.
+    pub fn pool(&self) -> &Pool {
+        self.io.pool()
     }
 
     /// Returns the end of what the server behind `port` wrote to its standard error.

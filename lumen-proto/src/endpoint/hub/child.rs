@@ -57,10 +57,10 @@ impl Child {
     }
 
     /// Ends it for good.
-    pub(super) fn stop(&mut self, now: Instant) {
+    pub(super) fn stop(&mut self, now: Instant, ladder: Ladder) {
         self.keeper.stop();
         if self.is_alive() {
-            self.leg.stop(now, Ladder::Quick);
+            self.leg.stop(now, ladder);
         }
     }
 
@@ -102,6 +102,7 @@ impl Child {
             restarts: self.keeper.restarts(),
             era,
             last_end: self.keeper.last_end(),
+            client: None,
         }
     }
 }

@@ -24,7 +24,12 @@ impl Hub {
         guest.leg.handle_input(now, input);
         if is_opened {
             guest.opened = true;
-            self.mux.handle_client_opened(port);
+            if guest.is_visitor {
+                self.mux.handle_visitor_opened(port);
+                self.set_leaving(port, Leaving::Owed { until: now + limits::VISIT_TIMEOUT });
+            } else {
+                self.mux.handle_client_opened(port);
+            }
         }
         self.read_client(port);
     }
@@ -93,6 +98,13 @@ impl Hub {
             let why = if self.phase == Phase::Serving { Parted::Left } else { Parted::ShutDown };
             return self.part(port, why);
         }
+        if guest.is_visitor
+            && guest.is_told
+            && matches!(guest.leaving, Leaving::Owed { .. })
+            && self.mux.owed(port) == 0
+        {
+            return self.flush_client(port);
+        }
         let waits = guest.has_event();
         if !waits {
             guest.ahead = 0;
@@ -128,9 +140,9 @@ impl Hub {
 
     /// Sends a client what waits for it, and nothing more.
     pub(super) fn flush_client(&mut self, port: Port) {
-        let until =
-            self.now + if self.phase == Phase::Serving { limits::EOF_GRACE } else { limits::STOP_STEP };
         let Some(guest) = self.guests.find_mut(port) else { return };
+        let is_patient = self.phase == Phase::Serving && !guest.is_visitor;
+        let until = self.now + if is_patient { limits::EOF_GRACE } else { limits::STOP_STEP };
         guest.leg.finish();
         self.set_leaving(port, Leaving::Flushing { until });
         self.note_client(port);
@@ -190,6 +202,7 @@ impl Hub {
         if guest.leg.queued() > limits::MAX_CLIENT_QUEUE {
             return self.part(port, Parted::Slow);
         }
+        guest.is_told = true;
         if own {
             guest.leg.send_own(packet);
         } else {

@@ -73,6 +73,21 @@ pub enum HubEvent {
     },
 }
 
+impl HubEvent {
+    /// Returns the port that it is about.
+    pub(in crate::endpoint) const fn port_mut(&mut self) -> Option<&mut Port> {
+        match self {
+            Self::Stream(event) => event.port_mut(),
+            Self::Parted { port, .. }
+            | Self::Ready(port)
+            | Self::Ended { port, .. }
+            | Self::GaveUp(port)
+            | Self::Ownerless(port)
+            | Self::Asked { client: port, .. } => Some(port),
+        }
+    }
+}
+
 /// Why a client is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Parted {
@@ -100,4 +115,19 @@ pub struct ServerStatus {
     pub era: Option<Era>,
     /// How the last generation ended that has.
     pub last_end: Option<Ended>,
+    /// The client that it works for, if only for one.
+    pub client: Option<Port>,
+}
+
+/// One request in flight.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pending<'a> {
+    /// Who asked; `None` if it is a request of ours.
+    pub client: Option<Port>,
+    /// The place of the server that was asked: the index of its port.
+    pub server: u32,
+    /// What; the first characters of it, empty for some of ours.
+    pub method: &'a str,
+    /// When.
+    pub since: Instant,
 }

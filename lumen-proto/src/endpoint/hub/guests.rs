@@ -17,6 +17,10 @@ pub(super) struct Guest {
     /// Its stream is there.
     pub opened: bool,
     pub leaving: Leaving,
+    /// There was no room for it: it is heard once, and let go.
+    pub is_visitor: bool,
+    /// It was told something.
+    pub is_told: bool,
     /// It stands in the line of those who wait for room at a server.
     pub in_line: bool,
     /// Bytes read while something that it sent was not taken yet.
@@ -74,6 +78,7 @@ pub(super) struct Guests {
     places: Vec<Place>,
     free: Vec<usize>,
     count: usize,
+    visitors: usize,
 }
 
 #[derive(Debug)]
@@ -88,7 +93,7 @@ const FIRST_PORT: u32 = 2;
 
 impl Guests {
     /// Makes room for one more and returns its port. `None` with more clients than ports.
-    pub(super) fn add(&mut self) -> Option<Port> {
+    pub(super) fn add(&mut self, is_visitor: bool) -> Option<Port> {
         let at = match self.free.pop() {
             Some(at) => at,
             None => {
@@ -105,11 +110,14 @@ impl Guests {
             ready: Ready::default(),
             opened: false,
             leaving: Leaving::No,
+            is_visitor,
+            is_told: false,
             in_line: false,
             ahead: 0,
             counted: 0,
         });
         self.count += 1;
+        self.visitors += usize::from(is_visitor);
         Some(place.port)
     }
 
@@ -118,6 +126,7 @@ impl Guests {
         let place = self.places.get_mut(at).filter(|place| place.port == port)?;
         let guest = place.guest.take()?;
         self.count -= 1;
+        self.visitors -= usize::from(guest.is_visitor);
         place.port = port.successor();
         // A place whose generations are used up stays empty.
         if place.port != port {
@@ -147,6 +156,10 @@ impl Guests {
     pub(super) const fn len(&self) -> usize {
         self.count
     }
+
+    pub(super) const fn visitors(&self) -> usize {
+        self.visitors
+    }
 }
 
 fn index(port: Port) -> Option<usize> {
@@ -160,14 +173,14 @@ mod tests {
     #[test]
     fn a_place_is_used_again_but_never_a_port() {
         let mut guests = Guests::default();
-        let (one, two) = (guests.add().unwrap(), guests.add().unwrap());
+        let (one, two) = (guests.add(false).unwrap(), guests.add(true).unwrap());
         assert_ne!(one, two);
         assert!(guests.remove(one).is_some() && guests.remove(one).is_none());
-        let three = guests.add().unwrap();
+        let three = guests.add(false).unwrap();
         assert_eq!(three.index(), one.index());
         assert_ne!(three, one);
         assert!(guests.find(one).is_none() && guests.find(three).is_some());
-        assert_eq!(guests.len(), 2);
+        assert_eq!((guests.len(), guests.visitors()), (2, 1));
         assert!(guests.find(Port::new(0)).is_none() && guests.find(Port::new(99)).is_none());
     }
 }

@@ -17,9 +17,10 @@ use self::guests::Guests;
 use super::event::{Event, Outcome};
 use crate::idmap::WireId;
 use crate::mux::{Mux, Out, Side, SlotId};
+use crate::supervisor::{Ladder, State};
 use crate::{Action, Input, Instant, Machine, Port, Transmit, limits};
 
-pub use self::config::{HubConfig, HubEvent, Parted, ServerStatus};
+pub use self::config::{HubConfig, HubEvent, Parted, Pending, ServerStatus};
 
 /// Shares stdio servers between many clients.
 ///
@@ -54,9 +55,9 @@ pub struct Hub {
     dropped: u64,
     /// Since when there has been no client, if there is none.
     empty_since: Instant,
-    /// Who connects is to wait until then.
-    held_until: Option<Instant>,
     phase: Phase,
+    /// How the servers are ended.
+    ladder: Ladder,
     now: Instant,
 }
 
@@ -93,8 +94,8 @@ impl Hub {
             events: VecDeque::new(),
             dropped: 0,
             empty_since: Instant::ZERO,
-            held_until: None,
             phase: Phase::Serving,
+            ladder: Ladder::Quick,
             now: Instant::ZERO,
         }
     }
@@ -109,22 +110,41 @@ impl Hub {
     }
 
     /// Makes room for a client and returns the port to open for it. `None`: there are too many, or the hub is ending.
+    ///
+    /// Beyond the most clients, a few more are let in as visitors, see [`is_visitor`](Self::is_visitor).
     pub fn try_accept(&mut self) -> Option<Port> {
-        let is_full = self.guests.len() >= self.config.max_clients;
+        let is_visitor = self.guests.len() - self.guests.visitors() >= self.config.max_clients;
+        let is_full = is_visitor && self.guests.visitors() >= limits::MAX_VISITORS;
         if is_full || self.phase != Phase::Serving {
             return None;
         }
-        self.guests.add()
+        self.guests.add(is_visitor)
     }
 
-    /// Leaves those who connect waiting until then, because the system has no room for one more.
-    pub fn hold_clients(&mut self, until: Instant) {
-        self.held_until = Some(until);
+    /// Returns whether this client came when there was no room for one. It may say one thing, and within
+    /// [`limits::VISIT_TIMEOUT`]: what asks how things stand is answered, any other request refused, and it is let go.
+    pub fn is_visitor(&self, port: Port) -> bool {
+        self.guests.find(port).is_some_and(|guest| guest.is_visitor)
     }
 
-    /// Returns whether who connects is to be looked at now.
-    pub const fn is_taking_clients(&self) -> bool {
-        self.held_until.is_none()
+    /// Ends the hub because nobody needs it any more: its servers get the polite way out.
+    pub(super) fn retire(&mut self, now: Instant) {
+        self.advance(now);
+        if self.phase == Phase::Serving {
+            self.mux.close();
+            self.ladder = Ladder::Polite;
+            self.phase = Phase::Draining { until: self.now };
+        }
+        self.settle();
+    }
+
+    /// Sends all clients away, because too much waits for them.
+    pub(super) fn send_away(&mut self, now: Instant) {
+        self.advance(now);
+        for port in self.guests.ports().collect::<alloc::vec::Vec<_>>() {
+            self.part(port, Parted::Slow);
+        }
+        self.settle();
     }
 
     /// Ends the hub: nothing new is taken, what is in flight has [`limits::DRAIN_GRACE`] to be answered, then the
@@ -137,6 +157,10 @@ impl Hub {
                 self.phase = Phase::Draining { until: self.now + limits::DRAIN_GRACE };
             }
             Phase::Draining { .. } => self.phase = Phase::Draining { until: self.now },
+            Phase::Stopping if self.ladder != Ladder::Quick => {
+                self.ladder = Ladder::Quick;
+                self.stop_servers();
+            }
             Phase::Stopping | Phase::Flushing { .. } | Phase::Done => {}
         }
         self.settle();
@@ -157,6 +181,26 @@ impl Hub {
     /// Returns how things stand with a server.
     pub fn server(&self, slot: SlotId) -> ServerStatus {
         self.child(slot).status(self.mux.era_of(slot))
+    }
+
+    /// Returns whether somebody has needed this server.
+    pub(super) fn is_used(&self, slot: SlotId) -> bool {
+        self.server(slot).state != State::Idle
+    }
+
+    /// Returns the first of the clients.
+    pub(super) fn client(&self) -> Option<Port> {
+        self.guests.ports().next()
+    }
+
+    /// Returns all requests in flight, the oldest first.
+    pub(super) fn pending(&self) -> impl Iterator<Item = Pending<'_>> {
+        self.mux.calls().map(|call| Pending {
+            client: call.client,
+            server: if call.slot == SlotId::First { 0 } else { 1 },
+            method: call.method,
+            since: call.since,
+        })
     }
 
     /// Returns the logic inside, to be asked how things stand.
@@ -311,7 +355,6 @@ impl Machine for Hub {
             self.handle_server_timeout(slot);
         }
         self.handle_farewells();
-        self.held_until = self.held_until.filter(|until| *until > self.now);
         if self.idle_end().is_some_and(|end| end <= self.now) {
             self.mux.close();
             self.phase = Phase::Draining { until: self.now };
@@ -390,12 +433,6 @@ impl Machine for Hub {
         };
         let servers = self.children.iter().filter_map(Child::poll_timeout);
         let farewell = self.farewells.first().map(|(until, _)| *until);
-        servers
-            .chain(phase)
-            .chain(self.held_until)
-            .chain(self.idle_end())
-            .chain(farewell)
-            .chain(self.mux.poll_timeout())
-            .min()
+        servers.chain(phase).chain(self.idle_end()).chain(farewell).chain(self.mux.poll_timeout()).min()
     }
 }

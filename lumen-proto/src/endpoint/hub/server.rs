@@ -61,9 +61,9 @@ impl Hub {
     }
 
     pub(super) fn stop_servers(&mut self) {
-        let now = self.now;
+        let (now, ladder) = (self.now, self.ladder);
         for slot in SlotId::ALL {
-            self.child_mut(slot).stop(now);
+            self.child_mut(slot).stop(now, ladder);
             if !self.child(slot).is_alive() {
                 let next = Next::Never(Reason::ShuttingDown);
                 self.mux.handle_child_ended(now, slot, next, None);
