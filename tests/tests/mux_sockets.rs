@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
+use lumen_proto::limits;
 use lumen_proto::negotiate::Mode;
 use lumen_proto::supervisor::Behind;
 use lumen_std::{CommandSpec, HubConfig, HubEvent, MuxEvent, MuxSpec, Parted, Refusal, ServerConfig, Stderr};
@@ -231,14 +232,27 @@ fn anybody_may_ask_how_things_stand_at_any_time() {
 }
 
 #[test]
-fn too_many_clients_are_sent_away() {
+fn a_client_too_many_hears_why_and_may_ask_how_things_stand() {
     each(|is_tokio| {
         let story = Story::new(is_tokio, HubConfig { max_clients: 1, ..config() }, &[]);
         let mut first = story.client().greeted();
-        assert_eq!(story.client().hear(), None);
+        let mut late = story.client();
+        let refused = late.ask(r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}"#);
+        assert_eq!((&refused["id"], &refused["error"]["code"]), (&1.into(), &(-32603).into()));
+        assert_eq!(refused["error"]["data"]["reason"], "full");
+        assert_eq!(late.hear(), None);
+        story.wait_for(|event| matches!(event, MuxEvent::Visited { .. }));
+        let status = story.client().ask(r#"{"jsonrpc":"2.0","id":1,"method":"lumen/status"}"#);
+        assert_eq!(status["result"]["servers"][0]["state"], "running");
+        assert!(first.ask(&echo("1", "a"))["result"].is_object());
+        // Nobody is kept for longer than a visit, and meanwhile there is an end to that, too.
+        let visitors: Vec<Client> = (0..limits::MAX_VISITORS).map(|_| story.client()).collect();
+        story.client();
         let refused = story.wait_for(|event| matches!(event, MuxEvent::Refused { .. }));
         assert!(matches!(refused, MuxEvent::Refused { why: Refusal::Full, .. }));
-        assert!(first.ask(&echo("1", "a"))["result"].is_object());
+        for mut visitor in visitors {
+            assert_eq!(visitor.hear(), None);
+        }
         story.close();
     });
 }

@@ -30,14 +30,14 @@ pub struct Pool {
 #[derive(Debug)]
 enum Kind {
     Shared(Box<Hub>),
-    Private(Sessions),
+    Private(Box<Sessions>),
 }
 
 impl Pool {
     /// Makes one without clients. Nothing is started yet.
     pub fn new(config: HubConfig) -> Self {
         let kind = if config.mux.private {
-            Kind::Private(Sessions::new(config))
+            Kind::Private(Box::new(Sessions::new(config)))
         } else {
             Kind::Shared(Box::new(Hub::new(config)))
         };
