@@ -90,8 +90,11 @@ fn try_run(
     let mut report = Report::new(client, words, behind);
     let signals = signals()?;
     let starter = starter(&signals)?;
-    if let Some(Err(why)) = starter.as_ref().map(Starter::ensure) {
-        report.not_served(why);
+    match starter.as_ref().map(Starter::ensure) {
+        Some(Err(why)) => report.not_served(why),
+        // We are told to end.
+        Some(Ok(false)) => return Ok(Exit::Ok),
+        _ => {}
     }
     let mut relay = Loop::new(relay, Some(target));
     relay.watch(signals);

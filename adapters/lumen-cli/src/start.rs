@@ -86,11 +86,12 @@ impl Starter {
         Self { socket: socket.to_owned(), log, words, env, signals }
     }
 
-    /// Returns when somebody serves the socket, has its server started, or when there is a signal.
+    /// Waits until somebody serves the socket and has its server started. Returns whether it came to that; not, if there is
+    /// a signal.
     ///
     /// # Errors
     /// Why nobody does, in words.
-    pub(crate) fn ensure(&self) -> Result<(), String> {
+    pub(crate) fn ensure(&self) -> Result<bool, String> {
         let failed =
             |step: &str, error: io::Error| format!("cannot {step} for {}: {error}", self.socket.display());
         let deadline = Instant::now() + START_LIMIT;
@@ -103,7 +104,7 @@ impl Starter {
                 None => false,
             };
             match self.look()? {
-                Seen::Served => return Ok(()),
+                Seen::Served => return Ok(true),
                 _ if !has_ended && started.is_some() => {}
                 Seen::Unready => {}
                 Seen::Nobody => {
@@ -139,7 +140,7 @@ impl Starter {
                 ));
             }
             if self.wait(started.as_ref().filter(|_| !has_ended)).map_err(|error| failed("wait", error))? {
-                return Ok(());
+                return Ok(false);
             }
         }
     }
