@@ -8,7 +8,8 @@
 //!   [`endpoint::Relay`] the hop in the middle, [`endpoint::Hub`] many clients on one server, [`endpoint::Bridge`] the
 //!   hop to a server behind HTTP.
 //! - [`docs::contract`] says what a driver owes a machine and the other way round, [`docs::wire`] what goes over
-//!   the wire, [`docs::mux`] how a server is shared, [`docs::http`] how one behind HTTP is spoken to. Drivers that exist: `lumen-std`, `lumen-tokio`, both over `lumen-driver`.
+//!   the wire, [`docs::mux`] how a server is shared, [`docs::http`] how one behind HTTP is spoken to, [`docs::adapter`] how
+//!   to bind a runtime of your own. Drivers that exist: `lumen-std`, `lumen-tokio`, both over `lumen-driver`.
 //! - The floors below can be used by themselves: [`varint`], [`frame`], [`jsonrpc`], [`value`], [`message`],
 //!   [`negotiate`], [`sse`], [`mcp`], [`idmap`], [`backoff`], [`connection`], [`http`], [`mux`], [`supervisor`].
 //!
@@ -54,6 +55,8 @@ pub use base::*;
 /// Pages that belong to no single item.
 #[cfg(all(doc, feature = "alloc"))]
 pub mod docs {
+    #[doc = include_str!("../docs/adapter.md")]
+    pub mod adapter {}
     #[doc = include_str!("../docs/contract.md")]
     pub mod contract {}
     #[doc = include_str!("../docs/http.md")]

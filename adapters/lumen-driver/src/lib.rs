@@ -11,6 +11,14 @@
 //! multiplexers do, and [`MuxIo`] a whole multiplexer over [`PollIo`].
 
 pub mod desk;
+/// How to bind a runtime of your own, in code; in words it is the page `lumen_proto::docs::adapter`.
+#[cfg(doc)]
+pub mod docs {
+    #[doc = include_str!("../docs/completion.md")]
+    pub mod completion {}
+    #[doc = include_str!("../docs/readiness.md")]
+    pub mod readiness {}
+}
 pub mod door;
 mod mux_io;
 mod poll_io;

@@ -1,4 +1,4 @@
-//! lumen as a transport of [rmcp](rmcp): a drop-in for its child process and standard stream transports.
+//! lumen as a transport of [rmcp]: a drop-in for its child process and standard stream transports.
 //!
 //! A client that starts its server says [`ChildTransport::spawn`] where it said `TokioChildProcess::new`, a server
 //! says [`ServerTransport::stdio`] where it said `stdio()`, and both go on as before. Where the other end speaks LUMEN

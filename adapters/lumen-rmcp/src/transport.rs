@@ -72,8 +72,8 @@ impl ServerTransport {
         Ok(Self(Link::new(Server::stdio()?)))
     }
 
-    /// Serves whoever is at the other end of a connection: an accepted [`UnixStream`](tokio::net::UnixStream) or
-    /// [`TcpStream`](tokio::net::TcpStream).
+    /// Serves whoever is at the other end of a connection: an accepted tokio `UnixStream` or
+    /// `TcpStream`.
     pub fn socket(stream: impl Into<Stream>) -> Self {
         Self(Link::new(Server::socket(stream)))
     }
