@@ -11,7 +11,7 @@ use lumen_proto::limits;
 use lumen_proto::negotiate::Mode;
 use lumen_proto::supervisor::Behind;
 use lumen_std::{CommandSpec, HubConfig, HubEvent, MuxEvent, MuxSpec, Parted, Refusal, ServerConfig, Stderr};
-use lumen_tests::procs::sibling;
+use lumen_tests::procs::{Mark, sibling};
 use serde_json::Value;
 
 /// How long anything may take on a busy machine.
@@ -40,12 +40,21 @@ struct Story {
 
 impl Story {
     fn new(is_tokio: bool, config: HubConfig, arguments: &[&str]) -> Self {
+        Self::with(is_tokio, config, arguments, |command| command)
+    }
+
+    fn with(
+        is_tokio: bool,
+        config: HubConfig,
+        arguments: &[&str],
+        change: impl FnOnce(CommandSpec) -> CommandSpec,
+    ) -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let name = format!("lumen-mux-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         let path = std::env::temp_dir().join(name).join("lumen.sock");
         let command = CommandSpec::new(sibling("child_server")).args(arguments);
         let command = command.stderr(Stderr::Lines(Box::new(|_| {})));
-        let spec = MuxSpec::new(&path, command).hub(config);
+        let spec = MuxSpec::new(&path, change(command)).hub(config);
         let (tell, events) = channel();
         let on_event = move |event: &MuxEvent| drop(tell.send(event.clone()));
         let served = if is_tokio {
@@ -254,6 +263,72 @@ fn a_client_too_many_hears_why_and_may_ask_how_things_stand() {
             assert_eq!(visitor.hear(), None);
         }
         story.close();
+    });
+}
+
+fn private() -> HubConfig {
+    let config = config();
+    HubConfig { mux: lumen_proto::mux::Config { private: true, ..config.mux }, ..config }
+}
+
+fn initialize(capabilities: &str) -> String {
+    format!(
+        r#"{{"jsonrpc":"2.0","id":0,"method":"initialize","params":{{"protocolVersion":"2025-06-18","capabilities":{capabilities},"clientInfo":{{"name":"t","version":"1"}}}}}}"#
+    )
+}
+
+#[test]
+fn each_server_is_told_of_its_own_client_and_dies_alone() {
+    each(|is_tokio| {
+        let scratch = std::env::temp_dir().join(format!("lumen-mux-own-{}-{is_tokio}", std::process::id()));
+        let mut config = private();
+        config.backoff.base = Duration::from_millis(1);
+        // The offer is ours, and would stand in the handshake.
+        config.server.mode = Mode::Off;
+        let story =
+            Story::new(is_tokio, config, &["--record", scratch.to_str().unwrap(), "--crash-after", "3"]);
+        let capabilities = [r#"{"roots":{"listChanged":false}}"#, r#"{"sampling":{}, "x":1.0}"#];
+        let mut clients: Vec<Client> = (0..2).map(|_| story.client()).collect();
+        for (client, capabilities) in clients.iter_mut().zip(capabilities) {
+            assert!(client.ask(&initialize(capabilities))["result"].is_object());
+            client.say(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
+            assert!(client.ask(&echo("1", "a"))["result"].is_object());
+        }
+        let [mut one, mut other] = <[Client; 2]>::try_from(clients).ok().unwrap();
+        assert!(one.ask(&echo("2", "a"))["result"].is_object());
+        let answer = one.ask(&echo("3", "a"));
+        assert_eq!((&answer["id"], &answer["error"]["code"]), (&3.into(), &(-32011).into()));
+        assert!(other.ask(&echo("2", "b"))["result"].is_object(), "that was not its server");
+        assert_eq!(one.ask(&echo("4", "c"))["result"]["structuredContent"]["t"], "c");
+        story.close();
+        let record = std::fs::read_to_string(&scratch).unwrap();
+        let told = |capabilities: &str| {
+            let member = format!("\"capabilities\":{capabilities},");
+            record.lines().filter(|line| line.contains("\"initialize\"") && line.contains(&member)).count()
+        };
+        assert_eq!(capabilities.map(told), [2, 1], "{record}");
+        std::fs::remove_file(&scratch).unwrap();
+    });
+}
+
+#[test]
+fn twenty_come_and_go_and_nothing_is_left() {
+    each(|is_tokio| {
+        let mark = Mark::new();
+        let story =
+            Story::with(is_tokio, private(), &[], |command| command.env(mark.pair().0, mark.pair().1));
+        let mut stays = story.client().greeted();
+        for round in 0..20 {
+            let mut client = story.client().greeted();
+            assert!(client.ask(&echo("1", "a"))["result"].is_object());
+            assert_eq!(mark.processes().len(), 2, "round {round}");
+            drop(client);
+            story.wait_for(|event| matches!(event, MuxEvent::Hub(HubEvent::Ended { .. })));
+        }
+        assert_eq!(mark.processes().len(), 1);
+        assert!(stays.ask(&echo("1", "a"))["result"].is_object());
+        story.close();
+        assert_eq!(mark.wait_gone(PATIENCE), [] as [u32; 0]);
     });
 }
 

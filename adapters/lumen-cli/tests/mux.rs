@@ -7,12 +7,14 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 const LUMEN: &str = env!("CARGO_BIN_EXE_lumen");
+
+const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}"#;
 
 /// A mux that serves the demo's server.
 struct Mux {
@@ -204,6 +206,117 @@ fn what_a_server_says_last_is_kept_and_passed_on() {
         assert!(told.contains("\n  | no token\n"), "{told}");
         kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
         assert_eq!(child.wait().unwrap().code(), Some(0));
+        std::fs::remove_dir_all(socket.parent().unwrap()).unwrap();
+    }
+}
+
+/// Asks in JSON until it is as it should be.
+fn status_until(socket: &Path, is_meant: impl Fn(&Value) -> bool) -> Value {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    loop {
+        let output = status(socket, &["--json"]);
+        let told: Value = serde_json::from_slice(&output.stdout).unwrap();
+        if is_meant(&told) {
+            return told;
+        }
+        assert!(Instant::now() < deadline, "{told}");
+    }
+}
+
+#[test]
+fn each_client_can_have_a_server_to_itself_that_goes_with_it() {
+    for runtime in ["tokio", "std"] {
+        let mux = Mux::start(&["--child-per-session", "--runtime", runtime]).ready();
+        let told = status_until(&mux.socket, |_| true);
+        assert_eq!((&told["private"], &told["servers"]), (&true.into(), &Value::Array(Vec::new())));
+        let mut clients = [mux.client(), mux.client()];
+        for client in &mut clients {
+            let answer = ask(client, INITIALIZE);
+            assert!(answer["result"].is_object(), "{answer}");
+        }
+        let told = status_until(&mux.socket, |_| true);
+        let pids: Vec<u64> = told["servers"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|server| {
+                assert!(server["client"].is_string(), "{server}");
+                assert_eq!(server["traffic"]["out"]["messages"], 1, "{server}");
+                server["pid"].as_u64().unwrap()
+            })
+            .collect();
+        assert_eq!(pids.len(), 2);
+        let [one, mut other] = clients;
+        drop(one);
+        let told = status_until(&mux.socket, |told| told["servers"].as_array().unwrap().len() == 1);
+        assert_eq!(told["servers"][0]["pid"], pids[1]);
+        assert!(!Path::new(&format!("/proc/{}", pids[0])).exists());
+        let descriptors = || std::fs::read_dir(format!("/proc/{}/fd", mux.child.id())).unwrap().count();
+        let before = descriptors();
+        for _ in 0..20 {
+            let mut client = mux.client();
+            assert!(ask(&mut client, INITIALIZE)["result"].is_object());
+            drop(client);
+            status_until(&mux.socket, |told| told["servers"].as_array().unwrap().len() == 1);
+        }
+        let deadline = Instant::now() + Duration::from_secs(60);
+        // The last one's own connection is closed a moment later.
+        while descriptors() > before {
+            assert!(Instant::now() < deadline, "{} descriptors, {before} before", descriptors());
+        }
+        assert!(ask(&mut other, r#"{"jsonrpc":"2.0","id":2,"method":"tools/list"}"#)["result"].is_object());
+        mux.end(Signal::TERM);
+    }
+}
+
+#[test]
+fn a_full_one_still_says_how_it_does_and_where_its_log_is() {
+    let directory = scratch();
+    std::fs::create_dir_all(&directory).unwrap();
+    let log = directory.join("log");
+    let mux = Mux::start_at(
+        &directory.join("lumen.sock"),
+        &["--max-clients", "1", "--lazy", "--log", log.to_str().unwrap()],
+    );
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !std::fs::read_to_string(&log).is_ok_and(|log| log.contains("ready, serving")) {
+        assert!(Instant::now() < deadline, "it never serves");
+    }
+    let mut client = mux.client();
+    assert!(ask(&mut client, INITIALIZE)["result"].is_object());
+    let told = status_until(&mux.socket, |_| true);
+    assert_eq!((&told["clients"], &told["log"]), (&2.into(), &log.to_str().unwrap().into()));
+    let text = String::from_utf8(status(&mux.socket, &[]).stdout).unwrap();
+    assert!(text.contains("\ntraffic: clients 3 messages, "), "{text}");
+    let refused = ask(&mut mux.client(), INITIALIZE);
+    assert_eq!(refused["error"]["data"]["reason"], "full", "{refused}");
+    mux.end(Signal::TERM);
+}
+
+#[test]
+fn told_to_end_it_says_what_it_waits_for_and_told_again_it_does_not() {
+    for runtime in ["tokio", "std"] {
+        let socket = scratch().join("s");
+        let mut child = Command::new(LUMEN)
+            .args(["mux", "--runtime", runtime, "--socket", socket.to_str().unwrap()])
+            .args(["--", "sh", "-c", "read line; echo asked >&2; exec sleep 600"])
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut stderr = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+        assert!(stderr.next().unwrap().starts_with("lumen: ready"));
+        let mut client = UnixStream::connect(&socket).unwrap();
+        client.write_all(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"x\"}\n").unwrap();
+        assert_eq!(stderr.next().unwrap(), "asked");
+        let pid = Pid::from_child(&child);
+        kill_process(pid, Signal::TERM).unwrap();
+        let said = stderr.next().unwrap();
+        assert!(said.contains("waiting for 1 requests in flight, 5 s at most"), "{said}");
+        kill_process(pid, Signal::TERM).unwrap();
+        assert_eq!(child.wait().unwrap().code(), Some(0));
+        let mut answer = String::new();
+        BufReader::new(client).read_line(&mut answer).unwrap();
+        assert!(answer.contains("\"id\":1,\"error\""), "{answer}");
         std::fs::remove_dir_all(socket.parent().unwrap()).unwrap();
     }
 }

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use lumen_proto::connection::Tally;
 use lumen_proto::endpoint::{Pool, ServerStatus};
 use lumen_proto::mcp::Era;
 use lumen_proto::mux::STATUS;
@@ -35,6 +36,7 @@ pub struct Process {
 /// | `private` | whether each client has a server to itself |
 /// | `clients` | how many are connected, the one that asks included |
 /// | `queuedBytes` | what waits for clients |
+/// | `traffic.clients`, `.servers` | what went through all clients and all servers there ever were: a traffic, see below |
 /// | `log` | the path of the log file, null if there is none |
 /// | `inFlightCount` | how many requests are not answered, those that ask for this left out |
 /// | `inFlight[]` | up to [`MAX_NAMED`] of them, of each server the oldest first |
@@ -50,8 +52,25 @@ pub struct Process {
 /// | `servers[].retryInMs` | when it is started again, null unless that is due |
 /// | `servers[].generation`, `.restarts` | how often it was started, both counted from 0 |
 /// | `servers[].lastEnd` | how it ended the last time, null if it has not |
+/// | `servers[].carrier` | `lumen`, or `json` before that is agreed on and without it |
+/// | `servers[].queuedBytes` | what waits for it, or until it is ready |
+/// | `servers[].traffic` | what went to it and came from it, in all generations |
 /// | `servers[].pid` | its process id, null without a process |
 /// | `servers[].stderr[]` | up to [`MAX_LINES`] lines, the last it wrote to its standard error |
+/// | `connections[]` | up to [`MAX_NAMED`] of the clients |
+/// | `connections[].client` | its port |
+/// | `connections[].carrier`, `.queuedBytes`, `.traffic` | as for servers |
+///
+/// A traffic counts from lumen's side:
+///
+/// | member | what it says |
+/// |---|---|
+/// | `in.messages`, `out.messages` | whole messages that came and went, a batch as one |
+/// | `in.bytes`, `out.bytes` | all that came and went as it travelled, lines or frames, probes and heartbeats included |
+/// | `converted.messages` | how many of these were turned from JSON into values or back, which is what happens between one side that speaks LUMEN and one that does not |
+/// | `converted.jsonBytes`, `.lumenBytes` | the length of just these as JSON text and as values, line feeds and frame headers left out: what LUMEN saves, or would |
+///
+/// Nothing is converted only to be counted: where both sides speak the same, nothing is known of the other length.
 pub fn describe(
     pool: &Pool,
     now: Instant,
@@ -75,15 +94,30 @@ pub fn describe(
             })
         })
         .collect();
+    let connections: Vec<Value> = pool
+        .connected()
+        .into_iter()
+        .take(MAX_NAMED)
+        .map(|client| {
+            json!({
+                "client": client.port.to_string(),
+                "carrier": carrier(client.is_lumen),
+                "queuedBytes": client.queued,
+                "traffic": traffic(client.tally),
+            })
+        })
+        .collect();
     json!({
         "version": env!("CARGO_PKG_VERSION"),
         "private": pool.is_private(),
         "clients": pool.clients(),
         "queuedBytes": pool.queued(),
+        "traffic": {"clients": traffic(pool.clients_tally()), "servers": traffic(pool.servers_tally())},
         "log": log.map(|log| log.to_string_lossy()),
         "inFlightCount": pending.len(),
         "inFlight": calls,
         "servers": servers,
+        "connections": connections,
     })
     .to_string()
 }
@@ -114,8 +148,28 @@ fn server(status: &ServerStatus, now: Instant, process: &mut impl FnMut(Port) ->
         "generation": status.port.generation(),
         "restarts": status.restarts,
         "lastEnd": status.last_end.map(ended),
+        "carrier": carrier(status.is_lumen),
+        "queuedBytes": status.queued,
+        "traffic": traffic(status.tally),
         "pid": pid,
         "stderr": stderr,
+    })
+}
+
+const fn carrier(is_lumen: bool) -> &'static str {
+    if is_lumen { "lumen" } else { "json" }
+}
+
+fn traffic(tally: Tally) -> Value {
+    let Tally { received, sent, converted } = tally;
+    json!({
+        "in": {"messages": received.messages, "bytes": received.bytes},
+        "out": {"messages": sent.messages, "bytes": sent.bytes},
+        "converted": {
+            "messages": converted.messages,
+            "jsonBytes": converted.json,
+            "lumenBytes": converted.values,
+        },
     })
 }
 
@@ -162,6 +216,16 @@ mod tests {
         assert_eq!(servers.len(), 1);
         assert_eq!((&servers[0]["state"], &servers[0]["pid"]), (&"starting".into(), &7.into()));
         assert_eq!(servers[0]["stderr"][0], "a\"b");
+        assert!(servers[0]["queuedBytes"].as_u64().unwrap() > 0, "the request waits for it");
+        assert_eq!(
+            (&servers[0]["carrier"], &servers[0]["traffic"]["out"]["bytes"]),
+            (&"json".into(), &0.into())
+        );
+        let said = json!({"messages": 2, "bytes": ask.len()});
+        assert_eq!(status["connections"][0]["client"], "2.0");
+        for traffic in [&status["connections"][0]["traffic"], &status["traffic"]["clients"]] {
+            assert_eq!(traffic["in"], said);
+        }
         assert_eq!((&status["log"], &status["private"]), (&"/l".into(), &false.into()));
         hub.answer(now, client, request, &text);
         let mut out = bytes::BytesMut::new();

@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 use bytes::{BufMut, Bytes, BytesMut};
 
 use super::kind::packet_kind;
+use super::tally::Converted;
 use crate::frame::{self, Flags, Header, Kind};
 use crate::jsonrpc::{Patches, apply};
 use crate::message::{Edits, Packet};
@@ -25,6 +26,7 @@ pub(super) struct Codec {
     scratch: Vec<u8>,
     /// A text in which something was exchanged.
     edited: BytesMut,
+    pub(super) converted: Converted,
 }
 
 impl Codec {
@@ -132,6 +134,9 @@ impl Codec {
         scratch.clear();
         let needs = self.transcoder.encode(text, &mut scratch);
         let pays = needs.is_ok_and(|needs| profile.takes(&needs)) && scratch.len() < text.len();
+        if pays {
+            self.converted.add(text.len(), scratch.len());
+        }
         let result = pays.then(|| then(&scratch));
         self.keep(scratch);
         result
@@ -174,7 +179,10 @@ impl Codec {
         text.clear();
         let most = usize::try_from(max).unwrap_or(usize::MAX);
         match self.transcoder.decode_within(value, None, most, &mut text) {
-            Ok(_) => Ok(text),
+            Ok(_) => {
+                self.converted.add(text.len(), value.len());
+                Ok(text)
+            }
             Err(Invalid { offset, problem }) => {
                 self.keep(text);
                 // How long the text would have been is not known, only that it is longer.

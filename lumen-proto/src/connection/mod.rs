@@ -7,9 +7,11 @@ mod heartbeat;
 mod kind;
 mod reader;
 mod stream;
+mod tally;
 #[cfg(test)]
 mod tests;
 
 pub use event::Event;
 pub use kind::frame_kind;
 pub use stream::{Config, Connection, Role};
+pub use tally::{Amount, Converted, Tally};

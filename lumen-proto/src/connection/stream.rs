@@ -9,6 +9,7 @@ use super::Event;
 use super::codec::Codec;
 use super::heartbeat::Heartbeat;
 use super::reader::{Read, Reader};
+use super::tally::Tally;
 use crate::frame::{self, Flags, Kind};
 use crate::jsonrpc::{self, IdKey, Message};
 use crate::message::{Edits, Packet};
@@ -96,6 +97,7 @@ pub struct Connection {
     /// What the peer said of itself.
     peer: Hello,
     codec: Codec,
+    tally: Tally,
     /// The peer knows "exact" and is to be told that we do.
     exact_due: bool,
     open: bool,
@@ -123,6 +125,7 @@ impl Connection {
             max_line: config.max_line,
             peer: Hello::default(),
             codec: Codec::default(),
+            tally: Tally::default(),
             exact_due: false,
             open: false,
             finishing: false,
@@ -140,6 +143,7 @@ impl Connection {
 
     /// Takes bytes that arrived.
     pub fn handle_data(&mut self, mut data: &[u8]) {
+        self.tally.received.bytes += data.len() as u64;
         while let Some(read) = self.reader.next(&mut data, &mut self.codec) {
             self.on_read(read);
         }
@@ -183,6 +187,13 @@ impl Connection {
 
     /// Appends the next probe, ACK, heartbeat or message to `out`.
     pub fn poll_transmit(&mut self, out: &mut BytesMut) -> Transmit {
+        let before = out.len();
+        let transmit = self.transmit(out);
+        self.tally.sent.bytes += (out.len() - before) as u64;
+        transmit
+    }
+
+    fn transmit(&mut self, out: &mut BytesMut) -> Transmit {
         if !self.open {
             return Transmit::Idle;
         }
@@ -258,6 +269,11 @@ impl Connection {
         self.peer
     }
 
+    /// Returns what went through it.
+    pub const fn tally(&self) -> Tally {
+        Tally { converted: self.codec.converted, ..self.tally }
+    }
+
     /// Returns whether `poll_transmit` would do something.
     pub fn has_output(&self) -> bool {
         let holding = matches!(&self.part, Part::Client(client) if client.is_holding());
@@ -326,7 +342,10 @@ impl Connection {
             self.codec.write_line(&packet, &edits, self.max_line, out)
         };
         match written {
-            Ok(()) => true,
+            Ok(()) => {
+                self.tally.sent.messages += 1;
+                true
+            }
             Err(reason) => {
                 self.events.push_back(Event::Unsent { message: packet, edits, reason });
                 false
@@ -383,6 +402,7 @@ impl Connection {
     }
 
     fn on_message(&mut self, message: Packet, framed: bool) {
+        self.tally.received.messages += 1;
         let message = match &mut self.part {
             Part::Client(client) => {
                 if is_stray(&message) {

@@ -2,7 +2,7 @@
 
 use bytes::{Bytes, BytesMut};
 
-use crate::connection::{Config, Connection, Event};
+use crate::connection::{Config, Connection, Event, Tally};
 use crate::jsonrpc::{Message, reply};
 use crate::message::{Edits, Packet};
 use crate::{Input, Instant, Port, Reason, Transmit, limits};
@@ -139,6 +139,10 @@ impl ClientLeg {
     /// Returns whether messages wait for their turn.
     pub(super) fn has_unsent(&self) -> bool {
         self.state != State::Deaf && self.connection.queued() > 0
+    }
+
+    pub(super) const fn tally(&self) -> Tally {
+        self.connection.tally()
     }
 
     pub(super) const fn is_lumen(&self) -> bool {

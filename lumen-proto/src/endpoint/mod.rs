@@ -16,7 +16,7 @@ mod tests;
 
 pub use bridge::{Bridge, BridgeEvent};
 pub use event::{Event, Outcome, Unlike, Why};
-pub use hub::{Hub, HubConfig, HubEvent, Parted, Pending, ServerStatus};
+pub use hub::{ClientStatus, Hub, HubConfig, HubEvent, Parted, Pending, ServerStatus};
 pub use peer::{Peer, SendError};
 pub use pool::Pool;
 pub use relay::Relay;

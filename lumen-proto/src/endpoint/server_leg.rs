@@ -6,7 +6,7 @@ use core::time::Duration;
 use bytes::BytesMut;
 
 use super::event::Why;
-use crate::connection::{Config, Connection, Event as StreamEvent, Role};
+use crate::connection::{Config, Connection, Event as StreamEvent, Role, Tally};
 use crate::jsonrpc::{self, Message};
 use crate::message::{Edits, Packet};
 use crate::negotiate::Mode;
@@ -97,6 +97,8 @@ pub(super) struct ServerLeg {
     config: ServerConfig,
     supervisor: Supervisor,
     connection: Connection,
+    /// What went through the connections before.
+    past: Tally,
     /// How the next start is asked for LUMEN.
     mode: Mode,
     first: First,
@@ -138,6 +140,7 @@ impl ServerLeg {
         Self {
             supervisor: Supervisor::new(config.behind, port),
             connection: config.connection(config.mode),
+            past: Tally::default(),
             mode: config.mode,
             first: First::new(config.mode),
             config,
@@ -148,6 +151,7 @@ impl ServerLeg {
     /// Starts it, also again when it is over: as it was asked for LUMEN last.
     pub(super) fn start(&mut self) {
         if !self.supervisor.is_alive() {
+            self.past += self.connection.tally();
             self.connection = self.config.connection(self.mode);
             self.first = First::new(self.mode);
             self.supervisor.start();
@@ -312,6 +316,22 @@ impl ServerLeg {
     pub(super) fn has_unsent(&self) -> bool {
         let is_replacing = matches!(&self.first, First::Replacing { kept, .. } if !kept.is_empty());
         self.supervisor.is_alive() && (self.connection.queued() > 0 || is_replacing)
+    }
+
+    /// Returns what went through all its connections.
+    pub(super) fn tally(&self) -> Tally {
+        let mut tally = self.past;
+        tally += self.connection.tally();
+        tally
+    }
+
+    /// Returns the bytes of messages that wait for it.
+    pub(super) fn queued(&self) -> usize {
+        let kept = match &self.first {
+            First::Replacing { bytes, .. } => *bytes,
+            First::Probed { .. } | First::Awaited { .. } | First::Answered => 0,
+        };
+        if self.supervisor.is_alive() { self.connection.queued() + kept } else { 0 }
     }
 
     pub(super) const fn is_lumen(&self) -> bool {

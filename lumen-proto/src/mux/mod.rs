@@ -27,7 +27,7 @@ use bytes::Bytes;
 
 use self::asks::Asks;
 use self::batch::Batches;
-use self::call::Calls;
+use self::call::{Call, Calls};
 use self::client::Client;
 use self::slot::Slot;
 use crate::idmap::WireId;
@@ -257,9 +257,19 @@ impl Mux {
         !slot.users.is_empty() || !slot.held.is_empty() || !slot.greeting.is_empty()
     }
 
+    /// Returns the bytes of messages that wait until a server is ready.
+    pub fn held(&self, slot: SlotId) -> usize {
+        self.slot(slot).held.bytes()
+    }
+
     /// Returns whether no client waits for an answer. Subscriptions do not count.
     pub fn is_quiet(&self) -> bool {
-        self.calls.iter().all(|(_, call)| call.owner.is_none() || call.is_listen())
+        self.waited_for().next().is_none()
+    }
+
+    /// Returns how many requests of clients are not answered. Subscriptions do not count.
+    pub fn owed_in_all(&self) -> usize {
+        self.waited_for().count()
     }
 
     /// Returns how many requests are in flight, those of ours and the servers' included.
@@ -272,6 +282,11 @@ impl Mux {
         self.in_flight() == 0
             && self.batches.is_empty()
             && self.slots.iter().all(|slot| slot.held.is_empty() && slot.greeting.is_empty())
+    }
+
+    fn waited_for(&self) -> impl Iterator<Item = &Call> {
+        let calls = self.calls.iter().map(|(_, call)| call);
+        calls.filter(|call| call.owner.is_some() && !call.is_listen())
     }
 
     fn advance(&mut self, now: Instant) {

@@ -7,9 +7,9 @@ mod status;
 use std::io::{self, Write as _};
 
 use lumen_os::{CommandSpec, MuxSpec, Stderr};
-use lumen_proto::OpenErrorKind;
-use lumen_proto::endpoint::{Event, HubEvent};
+use lumen_proto::endpoint::{Event, HubEvent, Pool};
 use lumen_proto::supervisor::Ended;
+use lumen_proto::{OpenErrorKind, limits};
 use lumen_std::MuxEvent;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::io::Interest;
@@ -58,7 +58,10 @@ fn on_std(mux: &Mux) -> io::Result<Exit> {
                     return Ok(exit);
                 }
             }
-            None => serving.shut_down(),
+            None => {
+                session.on_told_to_end(serving.pool());
+                serving.shut_down();
+            }
         }
     }
 }
@@ -87,6 +90,7 @@ fn on_tokio(mux: &Mux) -> io::Result<Exit> {
                 readable = signals.ready(Interest::READABLE) => {
                     readable?;
                     if signals.try_read(&mut [0; 64]).is_ok() {
+                        session.on_told_to_end(serving.pool());
                         serving.shut_down();
                     }
                 }
@@ -124,13 +128,14 @@ struct Session {
     ready: Option<String>,
     /// A server has once been in order: from then on a failed start is one of many.
     was_ready: bool,
+    is_ending: bool,
 }
 
 impl Session {
     fn new(mux: &Mux, memory: Memory) -> Self {
         let ready = format!("ready, serving {} for {}", mux.socket.display(), words(&mux.server));
         let report = Report::new(words(&mux.server));
-        let mut session = Self { report, memory, ready: Some(ready), was_ready: false };
+        let mut session = Self { report, memory, ready: Some(ready), was_ready: false, is_ending: false };
         if mux.is_lazy() {
             session.say_ready();
         }
@@ -141,6 +146,17 @@ impl Session {
     fn say_ready(&mut self) {
         if let Some(ready) = self.ready.take() {
             say(&ready);
+        }
+    }
+
+    /// Says what it waits for, the first time that it is told to end. The second time it waits for nothing more.
+    fn on_told_to_end(&mut self, pool: &Pool) {
+        if !std::mem::replace(&mut self.is_ending, true) && pool.owed() > 0 {
+            say(&format!(
+                "told to end; waiting for {} requests in flight, {} s at most (told again: not at all)",
+                pool.owed(),
+                limits::DRAIN_GRACE.as_secs()
+            ));
         }
     }
 

@@ -23,8 +23,7 @@ pub(crate) fn run(status: &Status) -> Exit {
         Err(error) => {
             let advice = match error.kind() {
                 io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset | io::ErrorKind::UnexpectedEof => {
-                    "it closed the connection at once: is it full (--max-clients), or may this user not come in \
-                     (--allow-uid)?"
+                    "it closed the connection at once: may this user not come in (--allow-uid), or do very many ask?"
                 }
                 _ => "does `lumen mux` serve it?",
             };
@@ -68,10 +67,18 @@ fn describe(status: &Value) -> String {
         "{} clients with this one, {} requests in flight, {} bytes waiting for clients\n",
         status["clients"], status["inFlightCount"], status["queuedBytes"]
     );
+    text += &describe_traffic(&status["traffic"]);
+    if let Some(log) = status["log"].as_str() {
+        text += &format!("log: {}\n", log.escape_debug());
+    }
     for server in list(&status["servers"]) {
         let era = server["era"].as_str().unwrap_or("any");
         let state = server["state"].as_str().unwrap_or("?");
-        text += &format!("server {} ({era}): {state}", server["server"]);
+        text += &format!("server {} ({era})", server["server"]);
+        if let Some(client) = server["client"].as_str() {
+            text += &format!(" of {client}");
+        }
+        text += &format!(": {state}");
         for (label, key) in [(" for", "forMs"), (", retry in", "retryInMs")] {
             if let Some(millis) = server[key].as_u64() {
                 text += &format!("{label} {}", time(millis));
@@ -99,6 +106,39 @@ fn describe(status: &Value) -> String {
     text
 }
 
+/// Says in a line what went through, and what of it is known in both encodings.
+fn describe_traffic(traffic: &Value) -> String {
+    let side = |name: &str| {
+        let of = |way: &str| {
+            let (messages, bytes) = (&traffic[name][way]["messages"], traffic[name][way]["bytes"].as_u64());
+            format!("{messages} messages, {}", size(bytes.unwrap_or(0)))
+        };
+        format!("{name} {} in, {} out", of("in"), of("out"))
+    };
+    let sum = |what: &str| {
+        ["clients", "servers"]
+            .into_iter()
+            .filter_map(|side| traffic[side]["converted"][what].as_u64())
+            .sum::<u64>()
+    };
+    let mut text = format!("traffic: {}; {}", side("clients"), side("servers"));
+    let (messages, json, lumen) = (sum("messages"), sum("jsonBytes"), sum("lumenBytes"));
+    if let Some(percent) = (lumen * 100).checked_div(json) {
+        let (json, lumen) = (size(json), size(lumen));
+        text += &format!("; {messages} of them are {json} as JSON and {lumen} as LUMEN ({percent} %)");
+    }
+    text.push('\n');
+    text
+}
+
+fn size(bytes: u64) -> String {
+    match bytes {
+        0..10_000 => format!("{bytes} B"),
+        10_000..10_000_000 => format!("{} kB", bytes / 1000),
+        _ => format!("{} MB", bytes / 1_000_000),
+    }
+}
+
 fn list(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }
@@ -116,15 +156,24 @@ mod tests {
     #[test]
     fn people_read_it_in_lines() {
         let status = json!({
-            "clients": 2, "inFlightCount": 1, "queuedBytes": 0,
+            "clients": 2, "inFlightCount": 1, "queuedBytes": 0, "log": "/tmp/l",
+            "traffic": {
+                "clients": {"in": {"messages": 3, "bytes": 300}, "out": {"messages": 4, "bytes": 40_500},
+                    "converted": {"messages": 0, "jsonBytes": 0, "lumenBytes": 0}},
+                "servers": {"in": {"messages": 4, "bytes": 30_000_000}, "out": {"messages": 2, "bytes": 100},
+                    "converted": {"messages": 6, "jsonBytes": 400, "lumenBytes": 260}},
+            },
             "inFlight": [{"method": "tools/call", "ageMs": 1500, "client": "2.0", "server": 0}],
-            "servers": [{"server": 0, "era": "legacy", "state": "backoff", "forMs": null, "retryInMs": 2500,
+            "servers": [{"server": 0, "client": "2.0", "era": "legacy", "state": "backoff", "forMs": null, "retryInMs": 2500,
                 "generation": 3, "restarts": 3, "lastEnd": "exit code 1", "pid": null, "stderr": ["boom\u{1b}[2J"]}],
         });
         assert_eq!(
             describe(&status),
             "2 clients with this one, 1 requests in flight, 0 bytes waiting for clients\n\
-             server 0 (legacy): backoff, retry in 2500 ms, generation 3, restarts 3, last end: exit code 1\n\
+             traffic: clients 3 messages, 300 B in, 4 messages, 40 kB out; servers 4 messages, 30 MB in, 2 messages, 100 B \
+             out; 6 of them are 400 B as JSON and 260 B as LUMEN (65 %)\n\
+             log: /tmp/l\n\
+             server 0 (legacy) of 2.0: backoff, retry in 2500 ms, generation 3, restarts 3, last end: exit code 1\n\
              \x20 | boom\u{fffd}[2J\n  tools/call of 2.0, 1500 ms\n"
         );
     }

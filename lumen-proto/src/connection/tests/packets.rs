@@ -281,3 +281,23 @@ fn a_batch_goes_by_its_requests_in_a_value_too() {
         assert_eq!(sent(&mut writer), compressed(kind, &value_of(json)), "{json}");
     }
 }
+
+#[test]
+fn what_goes_through_is_counted_as_it_travels_and_what_is_converted_both_ways() {
+    let mut client = client(Mode::Auto);
+    let probe = sent(&mut client);
+    client.handle_data(OUR_ACK);
+    client.send(message(PING));
+    let ping = sent(&mut client);
+    // The value that came is told as text, so both of its lengths are known.
+    client.handle_data(PONG_VALUE);
+    let plain = framed(Kind::RESPONSE, PONG);
+    client.handle_data(&plain);
+    let tally = client.tally();
+    assert_eq!(tally.sent, Amount { messages: 1, bytes: (probe.len() + ping.len()) as u64 });
+    let read = OUR_ACK.len() + PONG_VALUE.len() + plain.len();
+    assert_eq!(tally.received, Amount { messages: 2, bytes: read as u64 });
+    let values = value_of(PING).len() + value_of(PONG).len();
+    let json = (PING.len() + PONG.len()) as u64;
+    assert_eq!(tally.converted, Converted { messages: 2, json, values: values as u64 });
+}

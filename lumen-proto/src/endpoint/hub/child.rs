@@ -95,7 +95,8 @@ impl Child {
         self.keeper.is_alive()
     }
 
-    pub(super) const fn status(&self, era: Option<Era>) -> ServerStatus {
+    /// Says how things stand; `held` bytes wait for it elsewhere.
+    pub(super) fn status(&self, era: Option<Era>, held: usize) -> ServerStatus {
         ServerStatus {
             port: self.leg.port(),
             state: self.keeper.state(),
@@ -103,6 +104,9 @@ impl Child {
             era,
             last_end: self.keeper.last_end(),
             client: None,
+            is_lumen: self.leg.is_lumen(),
+            queued: self.leg.queued() + held,
+            tally: self.leg.tally(),
         }
     }
 }

@@ -181,6 +181,7 @@ impl Hub {
     pub(super) fn part(&mut self, port: Port, why: Parted) {
         let Some(guest) = self.guests.remove(port) else { return };
         self.queued -= guest.counted;
+        self.past += guest.leg.tally();
         self.empty_since = self.now;
         if let Some(until) = guest.leaving.until() {
             self.farewells.remove(&(until, port));

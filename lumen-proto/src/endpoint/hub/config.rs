@@ -2,6 +2,7 @@
 
 use core::time::Duration;
 
+use crate::connection::Tally;
 use crate::endpoint::{Event, ServerConfig};
 use crate::idmap::WireId;
 use crate::mcp::Era;
@@ -117,6 +118,25 @@ pub struct ServerStatus {
     pub last_end: Option<Ended>,
     /// The client that it works for, if only for one.
     pub client: Option<Port>,
+    /// Whether messages to it leave as frames.
+    pub is_lumen: bool,
+    /// Bytes that wait for it, or until it is ready.
+    pub queued: usize,
+    /// What went to it and came from it, in all generations.
+    pub tally: Tally,
+}
+
+/// How things stand with one client of a hub.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClientStatus {
+    /// Its port.
+    pub port: Port,
+    /// Whether messages to it leave as frames.
+    pub is_lumen: bool,
+    /// Bytes that wait for it.
+    pub queued: usize,
+    /// What came from it and went to it.
+    pub tally: Tally,
 }
 
 /// One request in flight.

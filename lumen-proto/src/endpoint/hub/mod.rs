@@ -15,12 +15,13 @@ use bytes::BytesMut;
 use self::child::Child;
 use self::guests::Guests;
 use super::event::{Event, Outcome};
+use crate::connection::Tally;
 use crate::idmap::WireId;
 use crate::mux::{Mux, Out, Side, SlotId};
 use crate::supervisor::{Ladder, State};
 use crate::{Action, Input, Instant, Machine, Port, Transmit, limits};
 
-pub use self::config::{HubConfig, HubEvent, Parted, Pending, ServerStatus};
+pub use self::config::{ClientStatus, HubConfig, HubEvent, Parted, Pending, ServerStatus};
 
 /// Shares stdio servers between many clients.
 ///
@@ -49,6 +50,8 @@ pub struct Hub {
     told: BTreeSet<Port>,
     /// Bytes that wait for clients.
     queued: usize,
+    /// What went through clients that are gone.
+    past: Tally,
     due: VecDeque<Port>,
     aborts: VecDeque<Port>,
     events: VecDeque<HubEvent>,
@@ -89,6 +92,7 @@ impl Hub {
             farewells: BTreeSet::new(),
             told: BTreeSet::new(),
             queued: 0,
+            past: Tally::default(),
             due: VecDeque::new(),
             aborts: VecDeque::new(),
             events: VecDeque::new(),
@@ -180,7 +184,7 @@ impl Hub {
 
     /// Returns how things stand with a server.
     pub fn server(&self, slot: SlotId) -> ServerStatus {
-        self.child(slot).status(self.mux.era_of(slot))
+        self.child(slot).status(self.mux.era_of(slot), self.mux.held(slot))
     }
 
     /// Returns whether somebody has needed this server.
@@ -191,6 +195,21 @@ impl Hub {
     /// Returns the first of the clients.
     pub(super) fn client(&self) -> Option<Port> {
         self.guests.ports().next()
+    }
+
+    /// Returns how things stand with each client.
+    pub(super) fn connected(&self) -> impl Iterator<Item = ClientStatus> {
+        self.guests.iter().map(|(port, guest)| ClientStatus {
+            port,
+            is_lumen: guest.leg.is_lumen(),
+            queued: guest.counted,
+            tally: guest.leg.tally(),
+        })
+    }
+
+    /// Returns what went through clients that are gone.
+    pub(super) const fn past(&self) -> Tally {
+        self.past
     }
 
     /// Returns all requests in flight, the oldest first.

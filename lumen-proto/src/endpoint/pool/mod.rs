@@ -8,7 +8,8 @@ use alloc::vec::Vec;
 use bytes::BytesMut;
 
 use self::sessions::Sessions;
-use super::hub::{Hub, HubConfig, HubEvent, Pending, ServerStatus};
+use super::hub::{ClientStatus, Hub, HubConfig, HubEvent, Pending, ServerStatus};
+use crate::connection::Tally;
 use crate::idmap::WireId;
 use crate::mux::SlotId;
 use crate::{Action, Input, Instant, Machine, Port, Transmit};
@@ -109,6 +110,14 @@ impl Pool {
         }
     }
 
+    /// Returns how many requests of clients are not answered; subscriptions do not count.
+    pub fn owed(&self) -> usize {
+        match &self.kind {
+            Kind::Shared(hub) => hub.mux().owed_in_all(),
+            Kind::Private(sessions) => sessions.owed(),
+        }
+    }
+
     /// Returns the hub, if all clients share one.
     pub fn shared(&self) -> Option<&Hub> {
         match &self.kind {
@@ -134,6 +143,32 @@ impl Pool {
         }
     }
 
+    /// Returns how things stand with each client.
+    pub fn connected(&self) -> Vec<ClientStatus> {
+        match &self.kind {
+            Kind::Shared(hub) => hub.connected().collect(),
+            Kind::Private(sessions) => sessions.connected(),
+        }
+    }
+
+    /// Returns what came from all clients there ever were, and went to them.
+    pub fn clients_tally(&self) -> Tally {
+        let past = match &self.kind {
+            Kind::Shared(hub) => hub.past(),
+            Kind::Private(sessions) => sessions.past_clients(),
+        };
+        sum(past, self.connected().iter().map(|client| client.tally))
+    }
+
+    /// Returns what went to all servers there ever were, and came from them.
+    pub fn servers_tally(&self) -> Tally {
+        let past = match &self.kind {
+            Kind::Shared(_) => Tally::default(),
+            Kind::Private(sessions) => sessions.past_servers(),
+        };
+        sum(past, self.servers().iter().map(|server| server.tally))
+    }
+
     /// Returns all requests in flight; those of each server the oldest first.
     pub fn pending(&self) -> Vec<Pending<'_>> {
         match &self.kind {
@@ -141,6 +176,11 @@ impl Pool {
             Kind::Private(sessions) => sessions.pending(),
         }
     }
+}
+
+fn sum(mut past: Tally, all: impl Iterator<Item = Tally>) -> Tally {
+    all.for_each(|tally| past += tally);
+    past
 }
 
 impl Machine for Pool {

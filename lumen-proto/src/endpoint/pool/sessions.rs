@@ -8,8 +8,9 @@ use alloc::vec::Vec;
 
 use bytes::BytesMut;
 
+use crate::connection::Tally;
 use crate::endpoint::event::{Event, Outcome};
-use crate::endpoint::hub::{Hub, HubConfig, HubEvent, Pending, ServerStatus};
+use crate::endpoint::hub::{ClientStatus, Hub, HubConfig, HubEvent, Pending, ServerStatus};
 use crate::idmap::WireId;
 use crate::mux::{self, SlotId};
 use crate::{Action, Input, Instant, Machine as _, Port, Transmit, limits};
@@ -32,6 +33,8 @@ pub(super) struct Sessions {
     clients: usize,
     /// Bytes that wait for clients.
     queued: usize,
+    past_clients: Tally,
+    past_servers: Tally,
     empty_since: Instant,
     phase: Phase,
     now: Instant,
@@ -71,6 +74,8 @@ impl Sessions {
             dropped: 0,
             clients: 0,
             queued: 0,
+            past_clients: Tally::default(),
+            past_servers: Tally::default(),
             empty_since: Instant::ZERO,
             phase: Phase::Serving,
             now: Instant::ZERO,
@@ -124,6 +129,10 @@ impl Sessions {
         self.queued
     }
 
+    pub(super) fn owed(&self) -> usize {
+        self.all.values().map(|session| session.hub.mux().owed_in_all()).sum()
+    }
+
     pub(super) fn servers(&self) -> Vec<ServerStatus> {
         let used = self.all.iter().filter(|(_, session)| session.hub.is_used(SlotId::First));
         used.map(|(number, session)| {
@@ -132,6 +141,27 @@ impl Sessions {
             ServerStatus { port: outer(*number, status.port), client, ..status }
         })
         .collect()
+    }
+
+    pub(super) fn connected(&self) -> Vec<ClientStatus> {
+        let mut all = Vec::new();
+        for (number, session) in &self.all {
+            let of_it = session.hub.connected();
+            all.extend(of_it.map(|client| ClientStatus { port: outer(*number, client.port), ..client }));
+        }
+        all
+    }
+
+    /// Returns what went through clients that are gone.
+    pub(super) fn past_clients(&self) -> Tally {
+        let mut past = self.past_clients;
+        self.all.values().for_each(|session| past += session.hub.past());
+        past
+    }
+
+    /// Returns what went through servers of sessions that are over.
+    pub(super) const fn past_servers(&self) -> Tally {
+        self.past_servers
     }
 
     pub(super) fn pending(&self) -> Vec<Pending<'_>> {
@@ -256,6 +286,8 @@ impl Sessions {
             }
         }
         if is_over {
+            self.past_clients += session.hub.past();
+            self.past_servers += session.hub.server(SlotId::First).tally;
             self.all.remove(&number);
         }
     }
