@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use lumen_driver::desk::Desk;
 use lumen_driver::door::Door;
@@ -12,7 +13,21 @@ use lumen_proto::supervisor::Behind;
 use crate::listener::own_uid;
 use crate::{CommandSpec, ListenError, Listener};
 
-/// A Unix socket, the server that stands behind it, and how it is shared.
+/// A Unix socket, the server that stands behind it, and how it is shared: what `lumen mux` has options for.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use lumen_os::{CommandSpec, MuxSpec, Stderr};
+///
+/// let server = CommandSpec::new("uvx").args(["mcp-server-git"]).env("NO_COLOR", "1").stderr(Stderr::Ignore);
+/// let spec = MuxSpec::new("/run/user/1000/git.sock", server)
+///     .backoff(Duration::from_secs(1), Duration::from_secs(10))
+///     .reset_after(Duration::from_secs(30))
+///     .request_timeout(Some(Duration::from_secs(60)))
+///     .idle_exit(Some(Duration::from_secs(600)));
+/// # drop(spec);
+/// ```
 #[derive(Debug)]
 pub struct MuxSpec {
     socket: PathBuf,
@@ -29,9 +44,74 @@ impl MuxSpec {
         Self { socket: socket.into(), command, hub, others: BTreeSet::new(), log: None }
     }
 
-    /// Sets how the server is started and shared.
+    /// Sets how the server is asked for LUMEN; otherwise its handshake carries an offer.
     #[must_use]
-    pub fn hub(mut self, config: HubConfig) -> Self {
+    pub const fn negotiate(mut self, mode: Mode) -> Self {
+        self.hub.server.mode = mode;
+        self
+    }
+
+    /// Sets how long to wait before the server is started again: the first time, doubled each time, and at most.
+    #[must_use]
+    pub const fn backoff(mut self, base: Duration, cap: Duration) -> Self {
+        self.hub.backoff.base = base;
+        self.hub.backoff.cap = cap;
+        self
+    }
+
+    /// Sets how long the server has to be in order before what went wrong earlier is forgotten.
+    #[must_use]
+    pub const fn reset_after(mut self, health: Duration) -> Self {
+        self.hub.backoff.reset_after = health;
+        self
+    }
+
+    /// Sets how long a request may stay unanswered, unless it reports progress; `None` is for ever.
+    #[must_use]
+    pub const fn request_timeout(mut self, timeout: Option<Duration>) -> Self {
+        self.hub.mux.request_timeout = timeout;
+        self
+    }
+
+    /// Sets how long the server may leave our handshake unanswered; `None` is for ever.
+    #[must_use]
+    pub const fn start_timeout(mut self, timeout: Option<Duration>) -> Self {
+        self.hub.mux.start_timeout = timeout;
+        self
+    }
+
+    /// Sets how many clients may be connected at a time.
+    #[must_use]
+    pub const fn max_clients(mut self, clients: usize) -> Self {
+        self.hub.max_clients = clients;
+        self
+    }
+
+    /// Ends by itself when no client has been there for so long; `None` is never.
+    #[must_use]
+    pub const fn idle_exit(mut self, patience: Option<Duration>) -> Self {
+        self.hub.idle_exit = patience;
+        self
+    }
+
+    /// Sets whether there is one server only, for the era of whoever comes first.
+    #[must_use]
+    pub const fn one_child(mut self, is_one: bool) -> Self {
+        self.hub.mux.one_child = is_one;
+        self
+    }
+
+    /// Sets whether each client has a server to itself, which is told what the client says of itself, and ends when the
+    /// client goes.
+    #[must_use]
+    pub const fn child_per_session(mut self, is_private: bool) -> Self {
+        self.hub.mux.private = is_private;
+        self
+    }
+
+    /// Sets all of that at once, and what else there is.
+    #[must_use]
+    pub const fn hub(mut self, config: HubConfig) -> Self {
         self.hub = config;
         self
     }

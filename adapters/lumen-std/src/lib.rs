@@ -56,12 +56,17 @@ pub type Loop<M> = lumen_os::engine::Loop<M, Engine>;
 /// Shares a server, started by a command, between all who connect to a Unix socket, on the thread that calls it.
 ///
 /// ```no_run
+/// use std::time::Duration;
+///
 /// use lumen_std::{CommandSpec, Mux, MuxSpec};
 ///
-/// let mut mux = Mux::bind(MuxSpec::new("/run/user/1000/s", CommandSpec::new("my-server")))?;
-/// while let Some(event) = mux.next_event()? {
-///     eprintln!("{event:?}");
-/// }
+/// let server = CommandSpec::new("my-server").arg("--stdio").cwd("/srv/data").env("TOKEN", "t");
+/// let spec = MuxSpec::new("/run/user/1000/s", server)
+///     .backoff(Duration::from_secs(1), Duration::from_secs(30))
+///     .request_timeout(Some(Duration::from_secs(60)));
+/// // It serves in a thread of its own. To serve here, ask `next_event` for what happens.
+/// let handle = Mux::bind(spec)?.spawn(|event| eprintln!("{event:?}"))?;
+/// handle.close();
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub type Mux = lumen_os::engine::Mux<Engine>;

@@ -14,13 +14,18 @@ use crate::{ListenError, MuxEvent, MuxSpec, Tokio};
 /// ends the process drops nothing: catch it, and [`shut_down`](reactor::Mux::shut_down).
 ///
 /// ```no_run
+/// use std::time::Duration;
+///
 /// use lumen_tokio::{CommandSpec, Mux, MuxSpec};
 ///
 /// # async fn run() -> Result<(), Box<dyn std::error::Error>> {
-/// let mut mux = Mux::bind(MuxSpec::new("/run/user/1000/s", CommandSpec::new("my-server")))?;
-/// while let Some(event) = mux.next_event().await {
-///     eprintln!("{event:?}");
-/// }
+/// let server = CommandSpec::new("my-server").arg("--stdio").cwd("/srv/data").env("TOKEN", "t");
+/// let spec = MuxSpec::new("/run/user/1000/s", server)
+///     .backoff(Duration::from_secs(1), Duration::from_secs(30))
+///     .request_timeout(Some(Duration::from_secs(60)));
+/// // It serves in a task. To serve here, ask `next_event` for what happens.
+/// let handle = Mux::bind(spec)?.spawn(|event| eprintln!("{event:?}"));
+/// handle.close().await;
 /// # Ok(())
 /// # }
 /// ```

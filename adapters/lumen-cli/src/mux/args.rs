@@ -4,10 +4,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::ValueEnum;
-use lumen_proto::endpoint::{HubConfig, ServerConfig};
+use lumen_os::{CommandSpec, MuxSpec};
+use lumen_proto::limits;
 use lumen_proto::negotiate::Mode;
-use lumen_proto::supervisor::Behind;
-use lumen_proto::{backoff, limits, mux};
 
 use crate::args::{Server, seconds};
 use crate::exit::Exit;
@@ -47,7 +46,7 @@ pub(crate) struct Mux {
 
     /// How many clients may be connected at a time.
     #[arg(long, value_name = "N", default_value_t = limits::MAX_CLIENTS as u32, value_parser = clap::value_parser!(u32).range(1..=16_384))]
-    max_clients: u32,
+    pub(crate) max_clients: u32,
 
     /// How long a request may go unanswered, unless it reports progress; 0 is for ever.
     #[arg(long, value_name = "S", default_value_t = limits::REQUEST_TIMEOUT.as_secs())]
@@ -65,12 +64,12 @@ pub(crate) struct Mux {
     /// Start a server for each client, which is told what that client says of itself and ends when it goes. Implies
     /// --lazy; --max-clients bounds the servers.
     #[arg(long, conflicts_with = "one_child")]
-    child_per_session: bool,
+    pub(crate) child_per_session: bool,
 
     /// Also let in clients of this user, by number. May be repeated. The socket can then be reached by everybody, and
     /// whoever is not let in is turned away when it connects.
     #[arg(long = "allow-uid", value_name = "UID")]
-    pub(crate) allow: Vec<u32>,
+    allow: Vec<u32>,
 
     /// Whether and how the server is asked for LUMEN.
     #[arg(long, value_enum, default_value_t = Negotiate::Offer)]
@@ -128,27 +127,28 @@ impl Mux {
         self.lazy || self.child_per_session
     }
 
-    pub(crate) fn config(&self) -> HubConfig {
-        let mode = match self.negotiate {
+    /// Returns whether and how the server is to be asked for LUMEN.
+    pub(crate) const fn mode(&self) -> Mode {
+        match self.negotiate {
             Negotiate::Offer => Mode::Offer,
             Negotiate::Auto => Mode::Auto,
             Negotiate::Off => Mode::Off,
-        };
-        let (base, cap) = self.backoff;
-        let hub = HubConfig::new(ServerConfig::new(Behind::Process, mode));
-        HubConfig {
-            mux: mux::Config {
-                request_timeout: seconds(self.request_timeout),
-                start_timeout: self.server.start_timeout(),
-                one_child: self.one_child,
-                private: self.child_per_session,
-                ..hub.mux
-            },
-            backoff: backoff::Config { base, cap, ..hub.backoff },
-            max_clients: self.max_clients as usize,
-            idle_exit: self.idle_exit.map(Duration::from_secs),
-            ..hub
         }
+    }
+
+    /// Returns what is shared how: the server that `command` starts, asked in this way.
+    pub(crate) fn spec(&self, command: CommandSpec, mode: Mode) -> MuxSpec {
+        let (base, cap) = self.backoff;
+        let spec = MuxSpec::new(&self.socket, command)
+            .negotiate(mode)
+            .backoff(base, cap)
+            .request_timeout(seconds(self.request_timeout))
+            .start_timeout(self.server.start_timeout())
+            .max_clients(self.max_clients as usize)
+            .idle_exit(self.idle_exit.map(Duration::from_secs))
+            .one_child(self.one_child)
+            .child_per_session(self.child_per_session);
+        self.allow.iter().copied().fold(spec, MuxSpec::allow_uid)
     }
 }
 

@@ -28,8 +28,11 @@ pub(crate) use self::status::run as status;
 /// Descriptors besides those of clients: the server's, the runtime's, and some to spare.
 const OTHER_DESCRIPTORS: u64 = 64;
 
+/// Those of one server: its three streams, the process, its guard's two, and what its start takes for a moment.
+const SERVER_DESCRIPTORS: u64 = 8;
+
 pub(crate) fn run(mux: Mux) -> Exit {
-    raise_descriptors(mux.config().max_clients);
+    raise_descriptors(mux.max_clients, mux.child_per_session);
     let result = match mux.runtime {
         Runtime::Std => on_std(&mux),
         Runtime::Tokio => on_tokio(&mux),
@@ -102,13 +105,12 @@ fn on_tokio(mux: &Mux) -> io::Result<Exit> {
 /// Returns what is known of the server, and what to share how, by that.
 fn asked(mux: &Mux) -> (Memory, MuxSpec) {
     let memory = Memory::new(spec(&mux.server));
-    let mut config = mux.config();
-    config.server.mode = memory.mode(config.server.mode);
-    let mut spec = MuxSpec::new(&mux.socket, command(mux)).hub(config);
-    if let Some(log) = &mux.log {
-        spec = spec.log(std::path::absolute(log).unwrap_or_else(|_| log.clone()));
-    }
-    (memory, mux.allow.iter().copied().fold(spec, MuxSpec::allow_uid))
+    let shared = mux.spec(command(mux), memory.mode(mux.mode()));
+    let shared = match &mux.log {
+        Some(log) => shared.log(std::path::absolute(log).unwrap_or_else(|_| log.clone())),
+        None => shared,
+    };
+    (memory, shared)
 }
 
 /// Returns the server's command. What it writes to its standard error is passed on, and its end kept for `status`.
@@ -197,11 +199,13 @@ fn refused(error: &lumen_std::ListenError) -> Exit {
     Exit::NotStarted
 }
 
-/// Each client takes a descriptor, and the usual limit is low for the sake of programs that we are none of.
-fn raise_descriptors(clients: usize) {
+/// Each client takes a descriptor, and a server of its own some more; the usual limit is low for the sake of programs that
+/// we are none of.
+fn raise_descriptors(clients: u32, is_private: bool) {
+    let each = if is_private { 1 + SERVER_DESCRIPTORS } else { 1 };
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     // Not as many as there may be: the server inherits it, and old programs do not stand many.
-    let wanted = u64::try_from(clients).unwrap_or(u64::MAX).saturating_add(OTHER_DESCRIPTORS);
+    let wanted = u64::from(clients) * each + OTHER_DESCRIPTORS;
     let wanted = wanted.min(maximum.unwrap_or(u64::MAX));
     if current.is_some_and(|current| current < wanted) {
         // If it is refused fewer clients fit, and those who come are told to wait.
