@@ -2,15 +2,14 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
+use std::os::unix::net::UnixStream;
 use std::task::{Context, Poll, ready};
 
 use async_io::{Async, Timer};
 use async_net::TcpStream;
-use async_net::unix::UnixStream;
 use futures_lite::FutureExt as _;
+use lumen_os::Clock;
 use lumen_os::reactor::{Connecting, Interest, OwnsFd, Reactor, Stdio, Watched};
-use lumen_os::{CONNECT_TIMEOUT, Clock};
 use lumen_proto::Instant;
 
 use crate::Stream;
@@ -77,20 +76,16 @@ impl Reactor for AsyncIo {
         Stream::pipes(read, write)
     }
 
-    fn accepted(socket: OwnedFd) -> io::Result<Stream> {
-        Ok(Async::new_nonblocking(std::os::unix::net::UnixStream::from(socket))?.into())
+    fn unix(socket: OwnedFd) -> io::Result<Stream> {
+        Ok(Async::new_nonblocking(UnixStream::from(socket))?.into())
     }
 
     fn stdio(stdio: Stdio<Self>) -> Stream {
         Stream::own(stdio)
     }
 
-    fn connect_unix(path: PathBuf) -> Connecting<Stream> {
-        Box::pin(in_time(async { Ok(UnixStream::connect(path).await?.into()) }))
-    }
-
     fn connect_tcp(address: String) -> Connecting<Stream> {
-        Box::pin(in_time(async { Ok(TcpStream::connect(address).await?.into()) }))
+        Box::pin(async { Ok(TcpStream::connect(address).await?.into()) })
     }
 
     fn now(&self) -> Instant {
@@ -110,12 +105,4 @@ impl Reactor for AsyncIo {
         self.alarm = None;
         Poll::Ready(())
     }
-}
-
-async fn in_time(connect: impl Future<Output = io::Result<Stream>>) -> io::Result<Stream> {
-    let late = async {
-        Timer::after(CONNECT_TIMEOUT).await;
-        Err(io::ErrorKind::TimedOut.into())
-    };
-    connect.or(late).await
 }

@@ -54,6 +54,19 @@ fn try_unix(path: &Path) -> Result<OwnedFd, Errno> {
     Ok(fd)
 }
 
+/// The same at once or not at all: `AGAIN` while the listener's queue is full.
+pub(crate) fn try_connect_unix(path: &Path) -> Result<OwnedFd, Errno> {
+    let address = SocketAddrUnix::new(path)?;
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let fd = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    loop {
+        match connect(&fd, &address) {
+            Err(Errno::INTR) => {}
+            other => return other.map(|()| fd),
+        }
+    }
+}
+
 /// Connects to `host:port` over TCP, trying the host's addresses in turn; the result is non-blocking and sends
 /// small messages at once (`TCP_NODELAY`).
 ///

@@ -2,18 +2,16 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use lumen_os::CONNECT_TIMEOUT;
 use lumen_os::reactor::{Connecting, Interest, OwnsFd, Reactor, Stdio, Watched};
 use lumen_proto::Instant;
 use tokio::io::unix::AsyncFd;
 use tokio::net::{TcpStream, UnixStream};
 use tokio::task::coop::{cooperative, unconstrained};
-use tokio::time::{Sleep, sleep_until, timeout};
+use tokio::time::{Sleep, sleep_until};
 
 use crate::Stream;
 
@@ -86,7 +84,7 @@ impl Reactor for Tokio {
         Stream::pipes(read, write)
     }
 
-    fn accepted(socket: OwnedFd) -> io::Result<Stream> {
+    fn unix(socket: OwnedFd) -> io::Result<Stream> {
         Ok(UnixStream::from_std(socket.into())?.into())
     }
 
@@ -94,12 +92,8 @@ impl Reactor for Tokio {
         Stream::from(stdio)
     }
 
-    fn connect_unix(path: PathBuf) -> Connecting<Stream> {
-        Box::pin(in_time(async { Ok(UnixStream::connect(path).await?.into()) }))
-    }
-
     fn connect_tcp(address: String) -> Connecting<Stream> {
-        Box::pin(in_time(async { Ok(TcpStream::connect(address).await?.into()) }))
+        Box::pin(async { Ok(TcpStream::connect(address).await?.into()) })
     }
 
     fn now(&self) -> Instant {
@@ -121,8 +115,4 @@ impl Reactor for Tokio {
         // the same.
         pin!(cooperative(unconstrained(std::future::poll_fn(work)))).poll(cx)
     }
-}
-
-async fn in_time(connect: impl Future<Output = io::Result<Stream>>) -> io::Result<Stream> {
-    timeout(CONNECT_TIMEOUT, connect).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
 }

@@ -4,6 +4,7 @@
 //! [`Driver`], [`Client`] and [`Server`], and [`Mux`], which a binding shows under its own name. Nothing here starts a
 //! task or asks for `Send`; all of it is `Send` when the reactor's own types are.
 
+mod connect;
 mod driver;
 mod ending;
 mod mux;
@@ -14,7 +15,6 @@ mod world;
 use std::fmt;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::path::PathBuf;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
@@ -104,15 +104,12 @@ pub trait Reactor: Default + fmt::Debug {
     ///
     /// # Errors
     /// As [`watch`](Self::watch).
-    fn accepted(socket: OwnedFd) -> io::Result<Self::Stream>;
+    fn unix(socket: OwnedFd) -> io::Result<Self::Stream>;
 
     /// Joins this process's own standard streams, or streams that are used like them.
     fn stdio(stdio: Stdio<Self>) -> Self::Stream;
 
-    /// Connects to a Unix socket, within [`CONNECT_TIMEOUT`](crate::CONNECT_TIMEOUT).
-    fn connect_unix(path: PathBuf) -> Connecting<Self::Stream>;
-
-    /// Connects to `host:port`, within [`CONNECT_TIMEOUT`](crate::CONNECT_TIMEOUT).
+    /// Connects to `host:port`, for as long as that takes.
     fn connect_tcp(address: String) -> Connecting<Self::Stream>;
 
     /// Returns the time since this value was made.

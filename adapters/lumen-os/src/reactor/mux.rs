@@ -104,7 +104,7 @@ impl<R: Reactor> Listen for Door<R> {
 
     fn poll_accept(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Knock<R::Stream>>> {
         let Accepted { fd, uid, pid } = ready!(self.0.poll_with(cx, Listener::accept))?;
-        let stream = R::accepted(fd).map_err(|_| io::ErrorKind::OutOfMemory)?;
+        let stream = R::unix(fd).map_err(|_| io::ErrorKind::OutOfMemory)?;
         Poll::Ready(Ok(Knock { stream, uid, pid }))
     }
 }

@@ -5,7 +5,6 @@ use std::fmt;
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
-use std::path::Path;
 use std::task::{Context, Poll, ready};
 
 use lumen_driver::status::{MAX_LINES, Process as Known};
@@ -15,7 +14,8 @@ use lumen_proto::{Exit, Instant, OpenError, OpenErrorKind, Port, Signal};
 use crate::stderr::StderrLines;
 use crate::{CommandSpec, ConnectError, Drained, MAX_UNIX_PATH, Process, StderrTail, Target};
 
-use super::{Connecting, Interest, Reactor, Watched};
+use super::connect::Connect;
+use super::{Interest, Reactor, Watched};
 
 /// Closed ports of which the exit and the tail of standard error are still known. Worst case: one [`StderrTail`]
 /// each.
@@ -32,7 +32,7 @@ pub(super) struct Ports<R: Reactor> {
 
 /// What stands behind a port that the machine had asked for.
 struct Entry<R: Reactor> {
-    connecting: Option<Connecting<R::Stream>>,
+    connect: Option<Connect<R>>,
     process: Option<R::Fd<Process>>,
     stderr: Option<R::Fd<OwnedFd>>,
     lines: StderrLines,
@@ -99,7 +99,7 @@ impl<R: Reactor> Ports<R> {
         port: Port,
     ) -> Poll<Result<R::Stream, (OpenError, String)>> {
         let Some(entry) = self.ports.get_mut(&port) else { return Poll::Pending };
-        let (connecting, name) = match &self.target {
+        let (connected, target) = match &self.target {
             None => {
                 let error = OpenError { kind: OpenErrorKind::NotFound, errno: 0 };
                 let words = "there is nothing to start or to connect to".to_owned();
@@ -114,17 +114,16 @@ impl<R: Reactor> Ports<R> {
                         len,
                     })));
                 }
-                (entry.connecting.get_or_insert_with(|| R::connect_unix(path.clone())), path.as_path())
+                let connect = entry.connect.get_or_insert_with(Connect::new);
+                (ready!(connect.poll_unix(cx, path)), path.display().to_string())
             }
             Some(Target::Tcp(address)) => {
-                let connect = || R::connect_tcp(address.clone());
-                (entry.connecting.get_or_insert_with(connect), Path::new(address))
+                let connect = entry.connect.get_or_insert_with(Connect::new);
+                (ready!(connect.poll_tcp(cx, address)), address.clone())
             }
         };
-        let result = ready!(connecting.as_mut().poll(cx));
-        entry.connecting = None;
-        let target = name.display().to_string();
-        Poll::Ready(result.map_err(|source| describe(&ConnectError::Refused { target, source })))
+        entry.connect = None;
+        Poll::Ready(connected.map_err(|source| describe(&ConnectError::Refused { target, source })))
     }
 }
 
@@ -205,7 +204,7 @@ impl<R: Reactor> Processes for Ports<R> {
 
 impl<R: Reactor> Entry<R> {
     fn new() -> Self {
-        Self { connecting: None, process: None, stderr: None, lines: StderrLines::default(), exit: None }
+        Self { connect: None, process: None, stderr: None, lines: StderrLines::default(), exit: None }
     }
 
     fn spawn(&mut self, spec: &CommandSpec) -> Result<R::Stream, (OpenError, String)> {
