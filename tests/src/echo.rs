@@ -5,6 +5,7 @@
 //! answer.
 
 use lumen_os::engine::{Engine, Server};
+use lumen_os::reactor::{self, Reactor};
 use lumen_proto::jsonrpc::{Kind, Message};
 
 /// How a served session ended: by its client, or by `die`.
@@ -23,11 +24,11 @@ pub fn serve<E: Engine>(mut server: Server<E>) -> Served {
     Some(server.close())
 }
 
-/// Serves with [`lumen_tokio`].
+/// Serves with [`lumen_tokio`], [`lumen_futures`] and their like.
 ///
 /// # Panics
 /// If an answer cannot be sent while the client is there.
-pub async fn serve_tokio(mut server: lumen_tokio::Server) -> Served {
+pub async fn serve_async<R: Reactor>(mut server: reactor::Server<R>) -> Served {
     while let Some(message) = server.recv().await {
         if message.kind() == Kind::Request {
             server.send(answer(&message)?).await.expect("the client is there");

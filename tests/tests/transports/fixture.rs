@@ -11,7 +11,7 @@ use lumen_driver::Counters;
 use lumen_proto::endpoint::{Event, Outcome, ServerConfig};
 use lumen_proto::jsonrpc::Message;
 use lumen_std::{Closed, CommandSpec, Error, Target};
-use lumen_tests::echo::{Served, serve, serve_tokio};
+use lumen_tests::echo::{Served, serve, serve_async};
 use lumen_tests::procs::sibling;
 
 #[derive(Clone, Copy, Debug)]
@@ -109,7 +109,7 @@ pub fn start(runtime: Runtime, via: Via, config: ServerConfig) -> (Client, Servi
                 stream.set_nonblocking(true).unwrap();
                 Runtime::CurrentThread.tokio().block_on(async {
                     let stream = tokio::net::TcpStream::from_std(stream).unwrap();
-                    serve_tokio(lumen_tokio::Server::socket(stream)).await
+                    serve_async(lumen_tokio::Server::socket(stream)).await
                 })
             });
             (Target::Tcp(address), Serving::Thread(thread))

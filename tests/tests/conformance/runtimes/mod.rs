@@ -1,0 +1,17 @@
+//! How each runtime is driven.
+
+pub mod async_std;
+pub mod smol;
+mod std;
+pub mod tokio;
+mod uring;
+
+use crate::blocking::Blocking;
+use crate::over::Over;
+
+pub type Std = Blocking<std::Std>;
+pub type Uring = Blocking<uring::Uring>;
+pub type TokioCurrentThread = Over<tokio::CurrentThread>;
+pub type TokioMultiThread = Over<tokio::MultiThread>;
+pub type Smol = Over<smol::Smol>;
+pub type AsyncStd = Over<async_std::AsyncStd>;
