@@ -163,12 +163,13 @@ impl<M: Machine, W: World> PollIo<M, W> {
         mut is_done: impl FnMut(&mut Pump<M>) -> Option<T>,
     ) -> Poll<Option<T>> {
         for _ in 0..TURNS {
-            if let Some(op) = self.pump.poll_op() {
+            // First all that is there is read: what comes of it goes out in few writes instead of one each.
+            if let Some(port) = self.wakers.pop() {
+                self.poll_port(port);
+            } else if let Some(op) = self.pump.poll_op() {
                 self.start(op);
             } else if let Some(done) = is_done(&mut self.pump) {
                 return Poll::Ready(Some(done));
-            } else if let Some(port) = self.wakers.pop() {
-                self.poll_port(port);
             } else {
                 let until = self.pump.poll_timeout();
                 if self.pump.is_settled() && (self.shut || until.is_none()) {

@@ -26,6 +26,8 @@ pub(crate) struct Toy {
     pub(crate) wants: BTreeMap<Port, usize>,
     /// Sends back what it reads, and finishes at the end.
     pub(crate) echo: bool,
+    /// Sends to this port what it reads from any other.
+    pub(crate) forwards_to: Option<Port>,
     pub(crate) actions: VecDeque<Action>,
     pub(crate) events: VecDeque<u32>,
     /// Said while output of this port is polled.
@@ -87,6 +89,11 @@ impl Machine for Toy {
         match input {
             Input::Data(port, bytes) if self.echo => self.send(port, bytes),
             Input::Eof(port) if self.echo => self.finish(port),
+            Input::Data(port, bytes) => {
+                if let Some(to) = self.forwards_to.filter(|to| *to != port) {
+                    self.send(to, bytes);
+                }
+            }
             _ => {}
         }
         self.heard.push((now, heard));

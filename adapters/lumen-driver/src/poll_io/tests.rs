@@ -230,6 +230,20 @@ fn idle_ports_cost_no_polls() {
 }
 
 #[test]
+fn what_many_ports_say_at_once_goes_on_in_one_write() {
+    let many = 1..=50;
+    let mut toy = Toy::default();
+    toy.forwards_to = Some(A);
+    let mut rig = Rig::attached(toy, std::iter::once(A).chain(many.clone().map(Port::new)));
+    rig.sim.change(A, |end| end.room = 1000);
+    for port in many {
+        rig.sim.change(Port::new(port), |end| end.incoming.extend(b"request"));
+    }
+    assert_eq!(rig.poll(), Poll::Pending);
+    assert_eq!((rig.io.counters(A).bytes_written, rig.io.counters(A).writes), (350, 1));
+}
+
+#[test]
 fn a_write_goes_on_when_there_is_room() {
     let mut rig = Rig::attached(Toy::default(), [A]);
     rig.io.with(|toy| {
