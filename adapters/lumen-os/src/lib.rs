@@ -24,6 +24,7 @@ pub mod reactor;
 mod socket;
 mod stderr;
 pub mod stdio;
+mod told;
 mod turn;
 mod verdict;
 

@@ -11,6 +11,7 @@ use lumen_proto::jsonrpc::Message;
 use lumen_proto::negotiate::Mode;
 use lumen_proto::supervisor::Behind;
 
+use crate::told::{of_client, of_end};
 use crate::{CommandSpec, StderrTail, Target};
 
 use super::{Engine, Loop};
@@ -52,17 +53,6 @@ impl<E: Engine> Client<E> {
             io: Loop::over(engine, Peer::client(config), Some(target)),
             session: Session::default(),
         })
-    }
-
-    /// Returns the end of what the server wrote to its standard error; nothing of it if that is inherited. Complete
-    /// once [`recv`](Self::recv) has told that the session is over.
-    pub fn stderr_tail(&self) -> Option<&StderrTail> {
-        self.io.stderr_tail(self.io.machine().port())
-    }
-
-    /// Returns why the server could not be started or connected to, in words.
-    pub fn open_error(&self) -> Option<&str> {
-        self.io.open_error()
     }
 }
 
@@ -164,29 +154,13 @@ macro_rules! session {
             pub fn set_spin(&mut self, bound: Duration) {
                 self.io.set_spin(bound);
             }
-
-            /// Sets who is told of every event that is no message. They are dropped otherwise.
-            pub fn on_notice(&mut self, notice: impl FnMut(Event) + Send + 'static) {
-                self.session.on_notice(notice);
-            }
-
-            /// Returns whether messages leave as LUMEN frames.
-            pub fn is_lumen(&self) -> bool {
-                self.io.machine().is_lumen()
-            }
-
-            /// Returns how the session ended, once it has.
-            pub fn outcome(&self) -> Option<Outcome> {
-                self.io.machine().outcome()
-            }
-
-            /// Returns the bytes that went both ways.
-            pub fn counters(&self) -> Counters {
-                self.io.counters(self.io.machine().port())
-            }
         }
     };
 }
 
 session!(Client, Side::Client);
 session!(Server, Side::Server);
+
+of_client!(Client<Engine>);
+of_end!(Client<Engine>);
+of_end!(Server<Engine>);

@@ -24,11 +24,11 @@ use lumen_proto::Instant;
 use crate::stdio::{Stdin, Stdout};
 use crate::{Listener, Process};
 
+pub use crate::engine::MAX_ENDED;
 pub use driver::Driver;
 pub use mux::{Mux, MuxHandle};
 pub use session::{Client, Server};
 pub use stdio::Stdio;
-pub use world::MAX_ENDED;
 
 /// A connection in the making.
 pub type Connecting<S> = Pin<Box<dyn Future<Output = io::Result<S>> + Send>>;

@@ -11,15 +11,12 @@ use lumen_driver::status::{MAX_LINES, Process as Known};
 use lumen_driver::{Processes, World};
 use lumen_proto::{Exit, Instant, OpenError, OpenErrorKind, Port, Signal};
 
+use crate::engine::MAX_ENDED;
 use crate::stderr::StderrLines;
 use crate::{CommandSpec, ConnectError, Drained, MAX_UNIX_PATH, Process, StderrTail, Target};
 
 use super::connect::Connect;
 use super::{Interest, Reactor, Watched};
-
-/// Closed ports of which the exit and the tail of standard error are still known. Worst case: one [`StderrTail`]
-/// each.
-pub const MAX_ENDED: usize = 8;
 
 #[derive(Debug)]
 pub(super) struct Ports<R: Reactor> {
