@@ -68,7 +68,7 @@ impl<M: Machine> Core<M> {
         if !is_found {
             sleep(waiter)?;
         }
-        spin.on_waited(began.elapsed());
+        spin.on_waited(is_found, began.elapsed());
         self.spin.set(spin);
         Ok(())
     }
