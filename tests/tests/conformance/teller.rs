@@ -75,7 +75,12 @@ impl Log {
             return;
         }
         let written = std::fs::read_to_string(&path).unwrap_or_default();
-        assert!(told == written, "{} differs from {}:\n{told}", self.test, path.display());
+        if told == written {
+            return;
+        }
+        let lines = told.split('\n').zip(written.split('\n').chain(std::iter::repeat("")));
+        let (at, (told, written)) = (1..).zip(lines).find(|(_, (told, written))| told != written).unwrap();
+        panic!("{} differs in line {at} of {}:\n{told}\n{written}", self.test, path.display());
     }
 }
 

@@ -120,6 +120,20 @@ pub fn half_close<F: Face>(face: &F, log: &Log) {
     log.sent(client.send(request(2, "ping", "{}")));
     log.closed(&client.close());
     log.wire("the server read", &peer.join().unwrap());
+
+    let scratch = Scratch::new();
+    let listener = UnixListener::bind(scratch.path("s")).unwrap();
+    let peer = thread::spawn(move || {
+        let mut stream = listener.accept().unwrap().0;
+        let mut read = Vec::new();
+        // It says nothing before its client has closed its side.
+        stream.read_to_end(&mut read).unwrap();
+        stream.write_all(b"{\"id\":1,\"result\":\"late\"}\n").unwrap();
+    });
+    let mut client = connect(face, log, Target::Unix(scratch.path("s")), config(Mode::Off));
+    log.sent(client.send(request(1, "ping", "{}")));
+    log.closed(&client.close());
+    peer.join().unwrap();
 }
 
 /// Neither side reads: whoever sends is told to, and nothing is lost by it.

@@ -1,6 +1,7 @@
 //! How servers end, and what is left.
 
 use std::os::unix::net::UnixListener;
+use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
@@ -24,7 +25,7 @@ pub fn death_of_the_child<F: Face>(face: &F, log: &Log) {
     let deaths = [
         ("in the middle of an answer", child("child_server", &["--die-mid-line-at", "2"])),
         ("instead of an answer", child("child_server", &["--crash-after", "1"])),
-        ("by a signal", shell("read line; echo its last words >&2; kill -9 $$")),
+        ("by a signal", shell("read line; echo $$ >&2; kill -9 $$")),
         ("after it has closed its output", shell("read line; exec >&-; read line; exit 7")),
     ];
     for (how, target) in deaths {
@@ -37,7 +38,11 @@ pub fn death_of_the_child<F: Face>(face: &F, log: &Log) {
             log.message(Some(&message));
         }
         log.message(None);
-        log.line(format!("standard error: {:?}", F::stderr(&client)));
+        match F::stderr(&client).trim().parse::<u32>() {
+            // Its last words, and that it is buried, are known by the time its end is.
+            Ok(pid) => log.line(format!("it is there: {}", Path::new(&format!("/proc/{pid}")).exists())),
+            Err(_) => log.line("it said nothing"),
+        }
         log.sent(client.send(request(4, "ping", "{}")));
         log.line(format!("all is written: {}", client.flush()));
         log.closed(&client.close());
