@@ -125,7 +125,8 @@ pub const MAX_HELD: usize = 4 * 1024 * 1024;
 /// of [`MAX_ID`].
 pub const MAX_CLIENT_CALLS: usize = 4096;
 
-/// Bytes kept for the subscriptions of one client: URIs and the requests that opened them.
+/// Bytes kept for the subscriptions of one client, URIs and the requests that opened them, and for its handshake if it has
+/// a server to itself.
 pub const MAX_CLIENT_KEPT: usize = 1024 * 1024;
 
 /// Requests to a server behind HTTP that are under way at once; more wait in the queue, and what is no request passes

@@ -1,6 +1,8 @@
 //! The clients of one socket: all on one hub, or each with a hub of its own.
 
 mod sessions;
+#[cfg(test)]
+mod tests;
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -20,7 +22,8 @@ use crate::{Action, Input, Instant, Machine, Port, Transmit};
 /// # Bounds
 /// Those of [`Hub`]; with private servers for each client, but for what waits for clients, which is
 /// [`limits::MAX_HUB_QUEUE`](crate::limits::MAX_HUB_QUEUE) for all of them together. As many servers as
-/// [`max_clients`](HubConfig::max_clients), those that are being ended included.
+/// [`max_clients`](HubConfig::max_clients), those that are being ended included, each with its own
+/// [`limits::MAX_QUEUE`](crate::limits::MAX_QUEUE) and [`limits::MAX_HELD`](crate::limits::MAX_HELD).
 #[derive(Debug)]
 pub struct Pool {
     kind: Kind,

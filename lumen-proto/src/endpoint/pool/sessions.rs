@@ -111,14 +111,14 @@ impl Sessions {
             self.phase = Phase::Ending;
         }
         for number in self.all.keys().copied().collect::<Vec<_>>() {
-            self.with(number, |hub| hub.shut_down(now));
+            self.with(number, Hub::shut_down);
         }
         self.follow_end();
     }
 
     pub(super) fn answer(&mut self, now: Instant, client: Port, request: WireId, result: &str) {
         self.advance(now);
-        self.with(client.index() / STRIDE, |hub| hub.answer(now, request, result));
+        self.with(client.index() / STRIDE, |hub, now| hub.answer(now, request, result));
     }
 
     pub(super) const fn clients(&self) -> usize {
@@ -179,14 +179,14 @@ impl Sessions {
     pub(super) fn handle_input(&mut self, now: Instant, input: Input<'_>) {
         self.advance(now);
         let port = input.port();
-        self.with(port.index() / STRIDE, |hub| hub.handle_input(now, input.with_port(inner(port))));
+        self.with(port.index() / STRIDE, |hub, now| hub.handle_input(now, input.with_port(inner(port))));
         self.follow_end();
     }
 
     pub(super) fn handle_timeout(&mut self, now: Instant) {
         self.advance(now);
         while let Some((_, number)) = self.wakes.first().copied().filter(|(at, _)| *at <= self.now) {
-            self.with(number, |hub| hub.handle_timeout(now));
+            self.with(number, Hub::handle_timeout);
         }
         if self.idle_end().is_some_and(|end| end <= self.now) {
             self.shut_down(now);
@@ -204,7 +204,7 @@ impl Sessions {
 
     pub(super) fn poll_transmit(&mut self, now: Instant, port: Port, out: &mut BytesMut) -> Transmit {
         self.advance(now);
-        let transmit = self.with(port.index() / STRIDE, |hub| hub.poll_transmit(now, inner(port), out));
+        let transmit = self.with(port.index() / STRIDE, |hub, now| hub.poll_transmit(now, inner(port), out));
         transmit.unwrap_or(Transmit::Idle)
     }
 
@@ -232,8 +232,8 @@ impl Sessions {
     }
 
     /// Lets a session do something, and does what follows from it.
-    fn with<R>(&mut self, number: u32, command: impl FnOnce(&mut Hub) -> R) -> Option<R> {
-        let result = command(&mut self.all.get_mut(&number)?.hub);
+    fn with<R>(&mut self, number: u32, command: impl FnOnce(&mut Hub, Instant) -> R) -> Option<R> {
+        let result = command(&mut self.all.get_mut(&number)?.hub, self.now);
         self.follow(number);
         if self.queued > limits::MAX_HUB_QUEUE {
             self.send_slowest_away();
