@@ -333,6 +333,7 @@ fn it_outlives_whoever_started_it_until_it_is_idle() {
     assert!(place.log().contains("token hunter2"), "{}", place.log());
     let mode = std::fs::metadata(place.folder.join("s.log")).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
+    assert_eq!(place.status()["log"], place.folder.join("s.log").to_str().unwrap());
     assert_eq!(another.leave().status.code(), Some(0));
     assert!(has_ended_by(&fd, LIMIT));
     assert!(!place.socket.exists());

@@ -286,6 +286,26 @@ fn a_server_that_goes_on_with_no_session_ends_it() {
     }
 }
 
+#[test]
+fn a_hub_that_is_not_ready_is_tried_again() {
+    for chop in CHOPS {
+        let error = |reason: &str| json!({"code": -32603, "message": "no", "data": {"reason": reason}});
+        let nature = move |nth| {
+            let refuses = [None, Some("full"), Some("down")].get(nth).copied().flatten().map(error);
+            Some(Nature { refuses, ..legacy() })
+        };
+        let rig = rig(chop, Mode::Off, greeted().at(1000, tool(1, "echo")), nature).cut_at(999).finish();
+        rig.assert_answers("1", None);
+        assert_eq!(rig.lives.borrow().len(), 4);
+    }
+    let always = json!({"code": -32603, "message": "no", "data": {"reason": "full"}});
+    let nature = move |nth| Some(Nature { refuses: (nth > 0).then(|| always.clone()), ..legacy() });
+    let rig = rig(Chop::Whole, Mode::Off, greeted(), nature).cut_at(1000).finish();
+    assert_eq!(rig.outcome(), Some(Outcome::ServerGone(Ended::Closed)));
+    let last = *rig.tries().last().unwrap();
+    assert!(at_least(last, Instant::from_millis(1000), limits::RECONNECT_LIMIT), "{last:?}");
+}
+
 fn resource(id: &str, method: &str, uri: &str) -> String {
     json!({"jsonrpc": "2.0", "id": id, "method": format!("resources/{method}"), "params": {"uri": uri}})
         .to_string()
@@ -332,7 +352,7 @@ fn the_level_and_what_is_subscribed_to_are_told_again() {
 fn a_modern_client_is_not_greeted_and_listens_on() {
     for chop in CHOPS {
         let call = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}"#;
-        let nature = |_| Some(Nature { lumen: true, ..Nature::modern() });
+        let nature = |nth| (!(1..4).contains(&nth)).then(|| Nature { lumen: true, ..Nature::modern() });
         let mut rig =
             rig(chop, Mode::Auto, JsonClient::new().at(0, LISTEN).at(2000, call), nature).cut_at(1000);
         rig.run_to(3000);
@@ -467,11 +487,25 @@ fn a_server_that_was_never_of_use_is_not_tried_again() {
 }
 
 #[test]
-fn a_request_under_an_id_of_ours_is_refused() {
-    let nature = |_| Some(Nature { deaf_to: "logging/setLevel", lumen: true, ..legacy() });
-    let level = move |nth: usize| if nth == 0 { good(0) } else { nature(nth) };
-    let own = r#"{"jsonrpc":"2.0","id":"lumen\/2","method":"tools/list"}"#;
-    let rig =
-        rig(Chop::Whole, Mode::Auto, greeted().at(200, LEVEL).at(2000, own), level).cut_at(1000).finish();
-    rig.assert_answers("\"lumen/2\"", Some(-32600));
+fn what_a_client_that_has_left_asked_is_not_worth_another_connection() {
+    let client = greeted().at(400, tool(1, "wait")).close_at(500);
+    let rig = rig(Chop::Whole, Mode::Off, client, good).cut_at(1000).finish();
+    rig.assert_answers("1", Some(GONE));
+    assert_eq!(rig.outcome(), Some(Outcome::ServerGone(Ended::Closed)));
+    assert_eq!(rig.tries().len(), 1);
+}
+
+#[test]
+fn an_id_of_ours_is_refused_while_it_is_in_use() {
+    let nature = |nth| Some(Nature { deaf_to: if nth == 1 { "logging/setLevel" } else { "" }, ..legacy() });
+    let own = |id: &str| json!({"jsonrpc": "2.0", "id": id, "method": "tools/list"}).to_string();
+    let client =
+        greeted().at(200, LEVEL).at(2000, own("lumen/2").replace('/', "\\/")).at(2000, own("lumen/1"));
+    // What the connection before was asked is over.
+    let client = client.at(4000, own("lumen/2"));
+    let rig = rig(Chop::Whole, Mode::Off, client, nature).cut_at(1000).cut_at(3000).finish();
+    let answers = rig.got.borrow().answers("\"lumen/2\"");
+    assert_eq!((answers.len(), &answers[0]["error"]["code"]), (2, &json!(-32600)));
+    assert!(answers[1]["result"].is_object(), "{answers:?}");
+    rig.assert_answers("\"lumen/1\"", None);
 }

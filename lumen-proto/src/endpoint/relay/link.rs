@@ -27,7 +27,8 @@ pub(super) struct Link {
     /// When it is given up: set when it was lost, and kept while each one is lost too soon.
     until: Option<Instant>,
     backoff: Backoff,
-    opened: Option<Instant>,
+    /// Messages go through since then.
+    up: Option<Instant>,
     /// The server has said something on this one.
     is_heard: bool,
     /// One was of use once.
@@ -69,15 +70,17 @@ impl Link {
             limit,
             until: None,
             backoff: backoff(),
-            opened: None,
+            up: None,
             is_heard: false,
             is_proven: false,
             is_lumen: true,
         }
     }
 
-    pub(super) fn on_opened(&mut self, now: Instant) {
-        self.opened = Some(now);
+    /// Takes that messages go through.
+    pub(super) fn on_up(&mut self, now: Instant) {
+        self.state = State::Up;
+        self.up = Some(now);
     }
 
     /// Takes that the server has said something.
@@ -88,8 +91,8 @@ impl Link {
 
     /// Takes that the connection is lost, or could not be made. Returns whether it is to be made again.
     pub(super) fn on_lost(&mut self, now: Instant, ended: Ended) -> bool {
-        let opened = self.opened.take();
-        let has_lasted = opened.is_some_and(|since| now - since >= limits::RECONNECT_RESET_AFTER);
+        let up = self.up.take();
+        let has_lasted = up.is_some_and(|since| now - since >= limits::RECONNECT_RESET_AFTER);
         self.is_proven |= has_lasted || core::mem::take(&mut self.is_heard);
         if !self.is_proven {
             return false;

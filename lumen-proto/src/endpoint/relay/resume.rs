@@ -5,7 +5,7 @@ use core::time::Duration;
 use super::link::{Link, Private, State};
 use super::{Phase, Relay};
 use crate::endpoint::event::{Event, Outcome, Unlike};
-use crate::jsonrpc::Message;
+use crate::jsonrpc::{Message, text_is};
 use crate::message::{Edits, Packet};
 use crate::mux::own;
 use crate::supervisor::{Ended, Ladder};
@@ -24,7 +24,8 @@ impl Relay {
     /// A handshake that was under way, and every `subscriptions/listen`, is sent again as it was, and an acknowledgement
     /// that the client has had does not come again.
     ///
-    /// A server that refuses the handshake, or agrees on another revision than the client was told, ends the session.
+    /// A server that refuses the handshake, or agrees on another revision than the client was told, ends the session. A hub
+    /// that says that it is full, or has no server for now, is tried again.
     #[must_use]
     pub fn with_reconnect(mut self, limit: Duration) -> Self {
         self.link = Some(Link::new(limit));
@@ -95,9 +96,11 @@ impl Relay {
     /// Takes that the connection is there.
     pub(super) fn on_opened(&mut self) {
         let Some(link) = &mut self.link else { return };
-        link.on_opened(self.now);
-        if link.state != State::Opening {
-            return;
+        match link.state {
+            State::Up => return link.on_up(self.now),
+            State::Opening => {}
+            // It was closed and made anew because of a probe.
+            State::Down { .. } | State::Resuming => return,
         }
         let Some(initialize) = link.recall.handshake().cloned() else { return self.go_on() };
         link.state = State::Resuming;
@@ -109,8 +112,11 @@ impl Relay {
     pub(super) fn on_private(&mut self, id: Option<&[u8]>, answer: Option<&Message>) -> bool {
         let (Some(link), Some(id)) = (&mut self.link, id) else { return false };
         let Some(private) = link.settle(id) else { return false };
+        let is_unready = answer.is_some_and(is_unready);
         let answer = answer.filter(|answer| answer.envelope().result.is_some());
         match (private, answer) {
+            // Its end counts as that of a connection that could not be made.
+            (Private::Handshake, None) if is_unready => self.server.stop(self.now, Ladder::Quick),
             (Private::Handshake, None) => self.end_unresumed(Unlike::Refused),
             (Private::Handshake, Some(answer)) if !link.recall.is_same_revision(answer) => {
                 self.end_unresumed(Unlike::Revision);
@@ -147,7 +153,7 @@ impl Relay {
     /// Messages go through again, those first that were held.
     fn go_on(&mut self) {
         let Some(link) = &mut self.link else { return };
-        link.state = State::Up;
+        link.on_up(self.now);
         let held = link.take_held();
         self.events.push(Event::Resumed(self.server.port()));
         for message in held {
@@ -160,6 +166,21 @@ impl Relay {
         self.answer_owed(Reason::ServerGone);
         self.end_server(Ladder::Polite);
     }
+}
+
+/// Returns whether this is an error of a hub's own that says that it has no place, or no server, for now.
+fn is_unready(answer: &Message) -> bool {
+    let for_now = [
+        Reason::Busy,
+        Reason::Full,
+        Reason::Down { retry_after_ms: 0 },
+        Reason::NoAnswer,
+        Reason::NotStarted,
+        Reason::ServerGone,
+        Reason::ShuttingDown,
+    ];
+    let reason = answer.find(&["error", "data", "reason"]).map(|at| at.of(answer.bytes()));
+    reason.is_some_and(|token| for_now.iter().any(|reason| text_is(token, reason.name())))
 }
 
 fn into_text(packet: Packet) -> Option<Message> {
