@@ -3,5 +3,6 @@
 pub mod echo;
 pub mod mux;
 pub mod procs;
+pub mod ring;
 pub mod rng;
 pub mod sim;

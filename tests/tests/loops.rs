@@ -45,15 +45,6 @@ impl Kit for lumen_uring::Engine {
     }
 }
 
-/// Says so on the way out, past what captures the output of tests.
-fn has_uring() -> bool {
-    let available = lumen_uring::is_available();
-    if let Err(error) = &available {
-        writeln!(io::stderr(), "skipped on io_uring: {error}").unwrap();
-    }
-    available.is_ok()
-}
-
 /// Runs a story on each engine.
 macro_rules! on_each_engine {
     ($($story:ident)*) => {
@@ -61,7 +52,7 @@ macro_rules! on_each_engine {
             $(#[test] fn $story() { super::$story::<lumen_std::Engine>(); })*
         }
         mod on_uring {
-            $(#[test] fn $story() { if super::has_uring() { super::$story::<lumen_uring::Engine>(); } })*
+            $(#[test] fn $story() { if lumen_tests::ring::is_here() { super::$story::<lumen_uring::Engine>(); } })*
         }
     };
 }

@@ -1,6 +1,5 @@
 //! Every binding behind one blocking face, so that a story is written once, and servers to talk to.
 
-use std::io::{self, Write as _};
 use std::net::TcpListener;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
@@ -23,14 +22,8 @@ pub enum Runtime {
 }
 
 impl Runtime {
-    /// Says so on the way out, past what captures the output of tests.
     pub fn is_here(self) -> bool {
-        let Self::Uring = self else { return true };
-        let available = lumen_uring::is_available();
-        if let Err(error) = &available {
-            writeln!(io::stderr(), "skipped on io_uring: {error}").unwrap();
-        }
-        available.is_ok()
+        !matches!(self, Self::Uring) || lumen_tests::ring::is_here()
     }
 
     fn tokio(self) -> tokio::runtime::Runtime {

@@ -12,7 +12,7 @@ impl Makes for Uring {
     const PEER: &str = "uring";
 
     fn is_here() -> bool {
-        lumen_uring::is_available().is_ok()
+        lumen_tests::ring::is_here()
     }
 
     fn made<T>(made: Result<T, Unavailable>) -> T {
