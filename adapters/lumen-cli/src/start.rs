@@ -51,7 +51,7 @@ pub(crate) struct Starter {
 }
 
 /// What is at the socket.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Seen {
     Served,
     /// Somebody is there, and starts, or ends.
@@ -92,8 +92,8 @@ impl Starter {
     /// # Errors
     /// Why nobody does, in words.
     pub(crate) fn ensure(&self) -> Result<bool, String> {
-        let failed =
-            |step: &str, error: io::Error| format!("cannot {step} for {}: {error}", self.socket.display());
+        let socket = self.socket.display();
+        let failed = |step: &str, error: io::Error| format!("cannot {step} for {socket}: {error}");
         let deadline = Instant::now() + START_LIMIT;
         let mut turn = None;
         let mut started: Option<(Detached, u64)> = None;
@@ -103,46 +103,42 @@ impl Starter {
                 Some((mux, _)) => mux.has_ended().map_err(|error| failed("wait", error))?,
                 None => false,
             };
-            match self.look()? {
+            let seen = self.look()?;
+            match seen {
                 Seen::Served => return Ok(true),
-                _ if !has_ended && started.is_some() => {}
-                Seen::Unready => {}
-                Seen::Nobody => {
-                    if turn.is_none() {
-                        turn =
-                            Turn::try_take(&self.socket).map_err(|error| failed("take the turn", error))?;
-                    }
-                    let is_free = match &turn {
-                        Some(turn) => !turn.is_owned().map_err(|error| failed("look who serves", error))?,
-                        None => false,
-                    };
-                    match &started {
-                        Some((_, from)) if is_free => {
-                            return Err(format!(
-                                "the mux that was started for {} has ended{}",
-                                self.socket.display(),
-                                self.quote(*from)
-                            ));
+                Seen::Nobody if has_ended || started.is_none() => {
+                    if self.is_our_turn(&mut turn).map_err(|error| failed("take the turn", error))? {
+                        if let Some((_, from)) = started {
+                            let quote = self.quote(from);
+                            return Err(format!("the mux that was started for {socket} has ended{quote}"));
                         }
-                        None if is_free => {
-                            started = Some(self.start().map_err(|error| failed("start a mux", error))?)
-                        }
-                        _ => {}
+                        started = Some(self.start().map_err(|error| failed("start a mux", error))?);
                     }
                 }
+                Seen::Nobody | Seen::Unready => {}
             }
             if Instant::now() >= deadline {
-                let quote = started.map_or_else(String::new, |(_, from)| self.quote(from));
-                return Err(format!(
-                    "nobody came to serve {} in {} s{quote}",
-                    self.socket.display(),
-                    START_LIMIT.as_secs()
-                ));
+                return match (seen, started) {
+                    // Somebody else's, and perhaps as it should be.
+                    (Seen::Unready, None) => Ok(true),
+                    (_, started) => {
+                        let quote = started.map_or_else(String::new, |(_, from)| self.quote(from));
+                        Err(format!("nobody came to serve {socket} in {} s{quote}", START_LIMIT.as_secs()))
+                    }
+                };
             }
             if self.wait(started.as_ref().filter(|_| !has_ended)).map_err(|error| failed("wait", error))? {
                 return Ok(false);
             }
         }
+    }
+
+    /// Takes the turn to start a mux, if it can be had. Returns whether it is ours and the path nobody's.
+    fn is_our_turn(&self, turn: &mut Option<Turn>) -> io::Result<bool> {
+        if turn.is_none() {
+            *turn = Turn::try_take(&self.socket)?;
+        }
+        turn.as_ref().map_or(Ok(false), |turn| turn.is_owned().map(|is_owned| !is_owned))
     }
 
     /// Looks who is there, and asks whether its server is still being started.

@@ -13,10 +13,10 @@ use crate::{Instant, Reason};
 
 impl Relay {
     /// Has the session go on when its server goes away and comes back within `limit`: for a server that is reached, such
-    /// as a hub on a socket. The first try is at once, others follow after [`crate::limits::RECONNECT_BASE`], doubled each time up
-    /// to [`crate::limits::RECONNECT_CAP`]. A connection that was of no use counts as one that could not be made: whose server
-    /// said nothing, or that ends, after another did, before [`crate::limits::RECONNECT_RESET_AFTER`]. The very first one must have
-    /// been of use.
+    /// as a hub on a socket. The first try is at once, others follow after [`RECONNECT_BASE`], doubled each time
+    /// up to [`RECONNECT_CAP`]. A connection that is lost again before it has lasted for
+    /// [`RECONNECT_RESET_AFTER`] counts as one that could not be made. The very first one must have been of use:
+    /// it lasted so long, or the server said something.
     ///
     /// What was asked and not answered is answered with errors at once, and what the client says meanwhile is held. The
     /// new server is told the client's handshake under an id of ours, and then the level of logs and the resources that
@@ -26,6 +26,10 @@ impl Relay {
     ///
     /// A server that refuses the handshake, or agrees on another revision than the client was told, ends the session. A hub
     /// that says that it is full, or has no server for now, is tried again.
+    ///
+    /// [`RECONNECT_BASE`]: crate::limits::RECONNECT_BASE
+    /// [`RECONNECT_CAP`]: crate::limits::RECONNECT_CAP
+    /// [`RECONNECT_RESET_AFTER`]: crate::limits::RECONNECT_RESET_AFTER
     #[must_use]
     pub fn with_reconnect(mut self, limit: Duration) -> Self {
         self.link = Some(Link::new(limit));
