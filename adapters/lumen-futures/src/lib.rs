@@ -67,3 +67,28 @@ pub type Client = lumen_os::reactor::Client<AsyncIo>;
 
 /// A server and its one client.
 pub type Server = lumen_os::reactor::Server<AsyncIo>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// To be started as a task on an executor of several threads.
+    fn task(future: impl Future + Send) {
+        drop(future);
+    }
+
+    #[test]
+    fn sessions_move_between_threads() {
+        task(async {
+            let mut client = Client::spawn(CommandSpec::new("true"));
+            if let Ok(message) = Message::copy_from(b"{}") {
+                drop(client.send(message).await);
+            }
+            (client.recv().await, client.flush().await, client.close().await)
+        });
+        task(async {
+            let mut server = Server::stdio()?;
+            Ok::<_, std::io::Error>((server.recv().await, server.close().await))
+        });
+    }
+}

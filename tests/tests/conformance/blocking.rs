@@ -1,6 +1,7 @@
 //! The face of every binding that is an engine. It blocks by itself, so no call can be dropped while it waits.
 
 use std::marker::PhantomData;
+use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 
 use lumen_os::engine::{Client, Engine, Mux, MuxHandle, Server};
@@ -56,6 +57,10 @@ impl<M: Makes> Face for Blocking<M> {
     }
 
     fn serve(&self, stream: UnixStream) -> Self::Server {
+        Server::socket(stream).unwrap()
+    }
+
+    fn serve_tcp(&self, stream: TcpStream) -> Self::Server {
         Server::socket(stream).unwrap()
     }
 

@@ -1,5 +1,6 @@
 //! Every binding behind one blocking face, so that a story is told once.
 
+use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 
 use lumen_proto::endpoint::{Event, ServerConfig};
@@ -30,6 +31,8 @@ pub trait Face: 'static {
     fn stderr(client: &Self::Client) -> String;
 
     fn serve(&self, stream: UnixStream) -> Self::Server;
+
+    fn serve_tcp(&self, stream: TcpStream) -> Self::Server;
 
     /// Serves in the background.
     fn mux(&self, spec: MuxSpec, on_event: impl FnMut(&MuxEvent) + Send + 'static) -> Self::Served;

@@ -64,6 +64,7 @@ everywhere! {
         half_close
         both_pipes_full
         own_standard_streams
+        over_tcp
     }
     cancellation {
         dropped_calls_lose_nothing

@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::future::poll_fn;
+use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::pin::pin;
 use std::rc::Rc;
@@ -26,8 +27,11 @@ pub trait Runs: Default + 'static {
 
     fn block_on<F: Future>(&self, future: F) -> F::Output;
 
-    /// Takes a socket; called inside [`block_on`](Self::block_on), as is the next.
-    fn stream(socket: UnixStream) -> <Self::Reactor as Reactor>::Stream;
+    /// Takes a socket; called inside [`block_on`](Self::block_on), as are the next two.
+    fn unix(socket: UnixStream) -> <Self::Reactor as Reactor>::Stream;
+
+    /// Takes a socket, by way of the runtime's own type if it has one.
+    fn tcp(socket: TcpStream) -> <Self::Reactor as Reactor>::Stream;
 
     /// Binds a mux and serves in a task.
     fn spawn_mux(spec: MuxSpec, on_event: impl FnMut(&MuxEvent) + Send + 'static) -> MuxHandle;
@@ -76,7 +80,11 @@ impl<A: Runs> Face for Over<A> {
     }
 
     fn serve(&self, stream: UnixStream) -> Self::Server {
-        self.driven(|| reactor::Server::socket(A::stream(stream)))
+        self.driven(|| reactor::Server::socket(A::unix(stream)))
+    }
+
+    fn serve_tcp(&self, stream: TcpStream) -> Self::Server {
+        self.driven(|| reactor::Server::socket(A::tcp(stream)))
     }
 
     fn mux(&self, spec: MuxSpec, on_event: impl FnMut(&MuxEvent) + Send + 'static) -> InThread {

@@ -1,5 +1,6 @@
-//! async-std. Its own `UnixStream` hides its descriptor, so the sockets are those of async-io, as on smol.
+//! async-std.
 
+use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 
 use lumen_futures::async_std::{Mux, Stream};
@@ -19,8 +20,12 @@ impl Runs for AsyncStd {
         async_std::task::block_on(future)
     }
 
-    fn stream(socket: UnixStream) -> Stream {
-        smol::Async::new(socket).unwrap().into()
+    fn unix(socket: UnixStream) -> Stream {
+        async_std::os::unix::net::UnixStream::from(socket).into()
+    }
+
+    fn tcp(socket: TcpStream) -> Stream {
+        async_std::net::TcpStream::from(socket).into()
     }
 
     fn spawn_mux(spec: MuxSpec, on_event: impl FnMut(&MuxEvent) + Send + 'static) -> MuxHandle {

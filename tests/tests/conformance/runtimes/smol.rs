@@ -1,5 +1,6 @@
 //! smol.
 
+use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 
 use lumen_futures::smol::{Mux, Stream};
@@ -19,8 +20,12 @@ impl Runs for Smol {
         smol::block_on(future)
     }
 
-    fn stream(socket: UnixStream) -> Stream {
+    fn unix(socket: UnixStream) -> Stream {
         smol::net::unix::UnixStream::from(smol::Async::new(socket).unwrap()).into()
+    }
+
+    fn tcp(socket: TcpStream) -> Stream {
+        smol::net::TcpStream::from(smol::Async::new(socket).unwrap()).into()
     }
 
     fn spawn_mux(spec: MuxSpec, on_event: impl FnMut(&MuxEvent) + Send + 'static) -> MuxHandle {

@@ -1,5 +1,6 @@
 //! tokio, on one thread and on several.
 
+use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 
 use lumen_os::reactor::MuxHandle;
@@ -35,9 +36,14 @@ macro_rules! runs {
                 self.0.block_on(future)
             }
 
-            fn stream(socket: UnixStream) -> Stream {
+            fn unix(socket: UnixStream) -> Stream {
                 socket.set_nonblocking(true).unwrap();
                 tokio::net::UnixStream::from_std(socket).unwrap().into()
+            }
+
+            fn tcp(socket: TcpStream) -> Stream {
+                socket.set_nonblocking(true).unwrap();
+                tokio::net::TcpStream::from_std(socket).unwrap().into()
             }
 
             fn spawn_mux(spec: MuxSpec, on_event: impl FnMut(&MuxEvent) + Send + 'static) -> MuxHandle {

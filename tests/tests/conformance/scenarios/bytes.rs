@@ -1,7 +1,7 @@
 //! Bytes that come one at a time, in great numbers, or not at all.
 
 use std::io::{Read, Write};
-use std::net::Shutdown;
+use std::net::{Shutdown, TcpListener};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::process::{Command, Stdio};
@@ -195,4 +195,26 @@ pub fn own_standard_streams<F: Face>(_: &F, log: &Log) {
     ours.read_to_end(&mut written).unwrap();
     log.wire("the socket", &written);
     log.wire("the file", &std::fs::read(scratch.path("out")).unwrap());
+}
+
+pub fn over_tcp<F: Face>(face: &F, log: &Log) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let target = Target::Tcp(listener.local_addr().unwrap().to_string());
+    let peer = thread::spawn(move || {
+        let face = F::new();
+        let mut server = face.serve_tcp(listener.accept().unwrap().0);
+        while let Some(asked) = server.recv() {
+            let (id, params) = (asked.id().unwrap(), asked.params().unwrap());
+            let (id, params) = (String::from_utf8_lossy(id), String::from_utf8_lossy(params));
+            server.send(message(&format!(r#"{{"id":{id},"result":{params}}}"#))).unwrap();
+        }
+        format!("the server: {:?}", server.close().outcome)
+    });
+    let mut client = connect(face, log, target, config(Mode::Auto));
+    ask(&mut client, log, 1, "echo", r#"["ä"]"#);
+    tell_carrier(&client, log);
+    client.send(request(2, "echo", &format!("\"{}\"", "t".repeat(1 << 20)))).unwrap();
+    log.message(client.recv().as_ref());
+    log.closed(&client.close());
+    log.line(peer.join().unwrap());
 }
