@@ -159,6 +159,10 @@ pub(crate) struct Connect {
     #[arg(requires = "start")]
     pub(crate) idle_exit: u64,
 
+    /// Have a mux that is started give each client a server of its own.
+    #[arg(long, requires = "start")]
+    pub(crate) child_per_session: bool,
+
     /// The log of a mux that was started; PATH.log if this is left out.
     #[arg(long, value_name = "FILE", requires = "start")]
     pub(crate) log: Option<PathBuf>,

@@ -48,8 +48,7 @@ pub(crate) fn connect(connect: Connect) -> Exit {
 fn starter(connect: &Connect, signals: &OwnedFd) -> io::Result<Option<Starter>> {
     match &connect.socket {
         Some(Socket::Unix(path)) if connect.start => {
-            let signals = signals.try_clone()?;
-            Ok(Some(Starter::new(path, connect.log.as_deref(), connect.idle_exit, &connect.server, signals)))
+            Ok(Some(Starter::new(connect, path, signals.try_clone()?)))
         }
         _ => Ok(None),
     }

@@ -17,7 +17,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::Value;
 use tracing::info;
 
-use crate::args::Server;
+use crate::args::Connect;
 use crate::exit::Exit;
 use crate::report::say;
 
@@ -61,21 +61,17 @@ enum Seen {
 
 impl Starter {
     /// Makes one; it stops waiting when there is a signal.
-    pub(crate) fn new(
-        socket: &Path,
-        log: Option<&Path>,
-        idle_exit: u64,
-        server: &Server,
-        signals: OwnedFd,
-    ) -> Self {
-        let log = log.map_or_else(|| beside(socket, ".log"), Path::to_owned);
+    pub(crate) fn new(connect: &Connect, socket: &Path, signals: OwnedFd) -> Self {
+        let server = &connect.server;
+        let log = connect.log.clone().unwrap_or_else(|| beside(socket, ".log"));
         let option = |name: &str, value: &Path| {
             let mut word = OsString::from(name);
             word.push(value);
             word
         };
         let mut words = vec!["mux".into(), option("--socket=", socket), option("--log=", &log)];
-        words.push(format!("--idle-exit={idle_exit}").into());
+        words.push(format!("--idle-exit={}", connect.idle_exit).into());
+        words.extend(connect.child_per_session.then(|| "--child-per-session".into()));
         words.push(
             format!("--start-timeout={}", server.start_timeout().map_or(0, |limit| limit.as_secs())).into(),
         );

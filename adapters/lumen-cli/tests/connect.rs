@@ -375,6 +375,17 @@ fn told_to_end_it_waits_for_no_mux() {
     assert!(!turn.exists() && place.server().is_none());
 }
 
+#[test]
+fn each_may_have_a_server_of_its_own() {
+    let place = Place::new();
+    let agents: Vec<_> = (0..3).map(|_| Agent::start(&place, &["--child-per-session"]).greeted()).collect();
+    assert_eq!(place.log().matches("token none").count(), 3);
+    assert_eq!(place.status()["private"], true);
+    for agent in agents {
+        assert_eq!(agent.leave().status.code(), Some(0));
+    }
+}
+
 /// What the folder of a socket is made of, if it is missing.
 #[test]
 fn the_folder_is_made_and_private() {
