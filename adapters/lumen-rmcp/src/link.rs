@@ -218,3 +218,76 @@ impl<E: End> Drop for Link<E> {
         drop(self.shared.take());
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::task::Wake;
+
+    use rmcp::RoleClient;
+
+    use super::*;
+
+    /// An end that takes nothing before what was received is taken.
+    #[derive(Debug)]
+    struct Stuck(Option<Message>);
+
+    impl End for Stuck {
+        fn poll_send(
+            &mut self,
+            _: &mut Context<'_>,
+            message: &Message,
+        ) -> Poll<Result<(), lumen_tokio::Error>> {
+            Poll::Ready(match self.0 {
+                Some(_) => Err(lumen_tokio::Error::Unread(message.clone())),
+                None => Ok(()),
+            })
+        }
+
+        fn poll_recv(&mut self, _: &mut Context<'_>) -> Poll<Option<Message>> {
+            self.0.take().map_or(Poll::Pending, |message| Poll::Ready(Some(message)))
+        }
+
+        fn poll_flush(&mut self, _: &mut Context<'_>) -> Poll<()> {
+            Poll::Ready(())
+        }
+
+        async fn close(self) -> Outcome {
+            Outcome::Closed(None)
+        }
+
+        fn on_notice(&mut self, _: Box<dyn FnMut(Event) + Send>) {}
+
+        fn seen(&self) -> Seen {
+            Seen::default()
+        }
+    }
+
+    #[derive(Default)]
+    struct Woken(AtomicUsize);
+
+    impl Wake for Woken {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn who_waits_for_received_messages_to_be_taken_hears_of_that() {
+        let ping = Message::copy_from(br#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#).unwrap();
+        let mut link = Link::new(Stuck(Some(ping.clone())));
+        let woken = Arc::new(Woken::default());
+        let waker = Waker::from(Arc::clone(&woken));
+        let cx = &mut Context::from_waker(&waker);
+        let mut first = link.send(Ok(ping.clone()));
+        let mut second = link.send(Ok(ping));
+        assert!(Pin::new(&mut second).poll(cx).is_pending() && Pin::new(&mut first).poll(cx).is_pending());
+        let idle = &mut Context::from_waker(Waker::noop());
+        assert!(link.poll_receive::<RoleClient>(idle).is_ready());
+        assert_eq!(woken.0.load(Ordering::Relaxed), 1, "the first is let in");
+        assert!(Pin::new(&mut second).poll(cx).is_pending(), "it keeps behind the first");
+        assert!(Pin::new(&mut first).poll(cx).is_ready());
+        assert_eq!(woken.0.load(Ordering::Relaxed), 2, "and then the second");
+        assert!(Pin::new(&mut second).poll(cx).is_ready());
+    }
+}

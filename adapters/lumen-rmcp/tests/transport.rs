@@ -182,11 +182,14 @@ async fn a_send_is_ready_only_when_it_is_written() {
 #[tokio::test]
 async fn what_waits_when_the_transport_goes_is_told() {
     let (mut client, _stream) = connected("gone").await;
-    let sends = sends(&mut client, 1000, 4096);
+    let sends: Vec<_> = sends(&mut client, 1000, 4096).into_iter().map(tokio::spawn).collect();
+    // Each is polled once, and waits.
+    tokio::task::yield_now().await;
+    assert!(sends.iter().any(|send| !send.is_finished()));
     drop(client);
     let mut closed = 0;
     for send in sends {
-        match send.await {
+        match send.await.unwrap() {
             Err(Error::Closed) => closed += 1,
             other => other.unwrap(),
         }
