@@ -58,6 +58,10 @@ impl<M: Machine> Core<M> {
         if left == Some(Duration::ZERO) || !spin.is_on() {
             return sleep(waiter);
         }
+        // What is there already says nothing about looking.
+        if look(waiter)? {
+            return Ok(());
+        }
         let began = std::time::Instant::now();
         let budget = left.map_or(spin.budget(), |left| left.min(spin.budget()));
         let mut is_found = false;
@@ -130,5 +134,58 @@ impl<M: Machine> Core<M> {
     /// Returns the clock.
     pub const fn clock(&self) -> &Clock {
         &self.clock
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use lumen_proto::endpoint::Peer;
+
+    use super::*;
+
+    /// A core that may look for so long, with the calls that it makes.
+    fn waited(
+        bound: Duration,
+        cores: usize,
+        deadline: Option<Instant>,
+        found_at: usize,
+    ) -> (Core<Peer>, Vec<char>) {
+        let core = Core::new(Peer::server(), None);
+        core.spin.set(Spin::new(bound, cores));
+        let mut calls = Vec::new();
+        let look = |calls: &mut Vec<char>| {
+            calls.push('l');
+            Ok(calls.len() == found_at)
+        };
+        let sleep = |calls: &mut Vec<char>| {
+            calls.push('s');
+            Ok(())
+        };
+        core.wait(&mut calls, deadline, look, sleep).unwrap();
+        (core, calls)
+    }
+
+    const LONG: Duration = Duration::from_secs(600);
+
+    #[test]
+    fn it_looks_until_there_is_something_and_sleeps_only_if_there_was_nothing() {
+        assert_eq!(waited(LONG, 2, None, 3).1, ['l', 'l', 'l']);
+        let (core, calls) = waited(Duration::from_nanos(1), 2, None, usize::MAX);
+        assert_eq!((calls.first(), calls.last()), (Some(&'l'), Some(&'s')));
+        assert!(core.spin.get().budget().is_zero());
+    }
+
+    #[test]
+    fn it_sleeps_at_once_on_one_core_and_when_it_is_not_to_wait() {
+        assert_eq!(waited(LONG, 1, None, 1).1, ['s']);
+        assert_eq!(waited(LONG, 2, Some(Instant::ZERO), 1).1, ['s']);
+        let soon = Instant::ZERO + Duration::from_millis(1);
+        assert_eq!(waited(LONG, 2, Some(soon), usize::MAX).1.last(), Some(&'s'));
+    }
+
+    #[test]
+    fn what_was_there_already_says_nothing_about_looking() {
+        let (core, calls) = waited(LONG, 2, None, 1);
+        assert_eq!((calls, core.spin.get()), (vec!['l'], Spin::new(LONG, 2)));
     }
 }

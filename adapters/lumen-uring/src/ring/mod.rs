@@ -95,11 +95,16 @@ impl<K> Ring<K> {
             .setup_defer_taskrun()
             .setup_taskrun_flag()
             .build(ENTRIES);
-        let uring = match deferred {
+        match deferred {
             // Before Linux 6.1.
-            Err(error) if error.raw_os_error() == Some(Errno::INVAL.raw_os_error()) => IoUring::new(ENTRIES)?,
-            other => other?,
-        };
+            Err(error) if error.raw_os_error() == Some(Errno::INVAL.raw_os_error()) => {
+                Self::over(IoUring::new(ENTRIES)?)
+            }
+            other => Self::over(other?),
+        }
+    }
+
+    fn over(uring: IoUring) -> io::Result<Self> {
         let in_flight = InFlight::default();
         let pool = Pool::new(&uring, in_flight.clone())?;
         Ok(Self { uring, ops: Slab::new(), pool, in_flight, backlog: VecDeque::new() })
