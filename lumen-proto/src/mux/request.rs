@@ -1,5 +1,7 @@
 //! Requests of clients on their way to a server.
 
+use alloc::borrow::Cow;
+
 use bytes::Bytes;
 
 use super::call::{Call, Owner, Stage, What};
@@ -12,6 +14,23 @@ use crate::mcp::{self, Era, FromClient, paths};
 use crate::message::{Edits, Packet};
 use crate::{Port, Reason, limits};
 
+/// What is read of a request once, for all that has to know it.
+struct Asked<'a> {
+    /// Empty if no text can hold it: then it is none that we know.
+    method: Cow<'a, str>,
+    class: FromClient,
+    /// Its progress token.
+    token: Option<Cow<'a, [u8]>>,
+}
+
+impl<'a> Asked<'a> {
+    fn of(packet: &'a Packet) -> Self {
+        let method = packet.method().unwrap_or_default();
+        let class = mcp::from_client(&method, true);
+        Self { method, class, token: packet.token(paths::ASKED_PROGRESS) }
+    }
+}
+
 impl Mux {
     /// Takes a request. In a batch its answer is gathered.
     pub(super) fn on_request(&mut self, client: Port, packet: Packet, batch: Option<u64>) {
@@ -20,33 +39,32 @@ impl Mux {
             Ok(key) if id.first() == Some(&b'"') || key.is_integer() => key,
             _ => return self.refuse_request(client, &id, batch, Reason::BadId),
         };
-        if packet.method().is_some_and(|method| mcp::from_client(&method, true) == FromClient::Own) {
+        let asked = Asked::of(&packet);
+        let class = asked.class;
+        if class == FromClient::Own {
             return self.on_own(client, id, key, &packet, batch);
         }
-        let slot = match self.admit(client, &packet, &key) {
+        let slot = match self.admit(client, &packet, &key, &asked) {
             Ok(slot) => slot,
             Err(reason) => return self.refuse_request(client, &id, batch, reason),
         };
         let is_modern = self.slot(slot).era == Some(Era::Modern);
-        let what = match packet.method().map(|method| mcp::from_client(&method, true)) {
-            Some(FromClient::Initialize) => return self.on_initialize(client, slot, id, key, &packet, batch),
-            Some(FromClient::Discover) if is_modern => What::Discover,
-            Some(FromClient::Listen) if is_modern => {
-                What::Listen { packet: packet.clone(), acknowledged: false }
-            }
+        let what = match class {
+            FromClient::Initialize => return self.on_initialize(client, slot, id, key, &packet, batch),
+            FromClient::Discover if is_modern => What::Discover,
+            FromClient::Listen if is_modern => What::Listen { packet: packet.clone(), acknowledged: false },
             _ => What::Request,
         };
-        let token = packet.token(paths::ASKED_PROGRESS).map(|token| Bytes::copy_from_slice(&token));
         let call = Call {
             slot,
             owner: Some(Owner { client, id: id.clone(), key: key.clone() }),
             what,
             stage: Stage::Held,
-            method: packet.method().unwrap_or_default().chars().take(limits::MAX_EXCERPT).collect(),
+            method: excerpt(&asked.method).into(),
             since: self.now,
             due: None,
             latest: None,
-            token,
+            token: asked.token.as_deref().map(Bytes::copy_from_slice),
             wants_log: packet.has(paths::ASKED_LEVEL),
             batch,
         };
@@ -59,7 +77,7 @@ impl Mux {
             client.kept += if is_listen { packet.len() } else { 0 };
         }
         if self.slot(slot).is_ready() {
-            self.dispatch(wire, packet);
+            self.dispatch(wire, class, packet);
         } else {
             self.hold(slot, Some(wire), packet);
         }
@@ -93,7 +111,13 @@ impl Mux {
     }
 
     /// Decides whether a request is taken, and which server is to answer it.
-    fn admit(&mut self, client: Port, packet: &Packet, key: &IdKey) -> Result<SlotId, Reason> {
+    fn admit(
+        &mut self,
+        client: Port,
+        packet: &Packet,
+        key: &IdKey,
+        asked: &Asked<'_>,
+    ) -> Result<SlotId, Reason> {
         let known = self.clients.get(&client).ok_or(Reason::ClientGone)?;
         if known.is_visitor {
             return Err(Reason::Full);
@@ -107,17 +131,14 @@ impl Mux {
         if known.calls.len() >= limits::MAX_CLIENT_CALLS {
             return Err(Reason::Busy);
         }
-        let token = packet.token(paths::ASKED_PROGRESS);
-        if token.is_some_and(|token| token.len() > limits::MAX_ID) {
+        if asked.token.as_ref().is_some_and(|token| token.len() > limits::MAX_ID) {
             return Err(Reason::LongId);
         }
-        // A method that no text can hold is none that we know.
-        let method = packet.method().unwrap_or_default();
-        let class = mcp::from_client(&method, true);
+        let class = asked.class;
         if class == FromClient::Listen && known.kept.saturating_add(packet.len()) > limits::MAX_CLIENT_KEPT {
             return Err(Reason::Busy);
         }
-        let opening = Era::of_opening(&method, packet.has(paths::PROTOCOL_VERSION));
+        let opening = Era::of_opening(&asked.method, packet.has(paths::PROTOCOL_VERSION));
         let (slot, era) = self.place(client, opening, class)?;
         let is_there =
             self.clients.get(&client).is_some_and(|known| (known.slot, known.era) == (Some(slot), era));
@@ -240,12 +261,10 @@ impl Mux {
     }
 
     /// Sends a request to its server, or answers it without.
-    pub(super) fn dispatch(&mut self, wire: WireId, packet: Packet) {
+    pub(super) fn dispatch(&mut self, wire: WireId, class: FromClient, packet: Packet) {
         let Some(call) = self.calls.find(wire) else { return };
-        let class = match (self.slot(call.slot).era, packet.method()) {
-            (Some(Era::Legacy), Some(method)) => mcp::from_client(&method, true),
-            _ => FromClient::Forward,
-        };
+        let is_legacy = self.slot(call.slot).era == Some(Era::Legacy);
+        let class = if is_legacy { class } else { FromClient::Forward };
         match class {
             FromClient::SetLevel => self.on_set_level(wire, packet),
             FromClient::Subscribe => self.on_subscribe(wire, packet),
@@ -281,4 +300,10 @@ pub(super) fn edits_up(wire: WireId, has_token: bool) -> Edits {
     } else {
         Edits::none().with(ID, token)
     }
+}
+
+/// Returns the first characters of a method.
+fn excerpt(method: &str) -> &str {
+    let end = method.char_indices().nth(limits::MAX_EXCERPT).map_or(method.len(), |(end, _)| end);
+    method.get(..end).unwrap_or(method)
 }

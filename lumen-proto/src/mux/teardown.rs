@@ -8,7 +8,7 @@ use super::request::edits_up;
 use super::slot::Phase;
 use super::{Mux, Out, SlotId};
 use crate::idmap::WireId;
-use crate::mcp::Era;
+use crate::mcp::{self, Era};
 use crate::{Instant, Port, Reason};
 
 /// What follows the end of a server.
@@ -281,7 +281,10 @@ impl Mux {
         while self.slot(slot).is_ready() {
             let Some(held) = self.slot_mut(slot).held.pop() else { break };
             match held.wire {
-                Some(wire) => self.dispatch(wire, held.packet),
+                Some(wire) => {
+                    let class = mcp::from_client(&held.packet.method().unwrap_or_default(), true);
+                    self.dispatch(wire, class, held.packet);
+                }
                 None => self.tell_child(slot, held.packet, crate::message::Edits::none()),
             }
         }
