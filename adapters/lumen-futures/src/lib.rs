@@ -25,13 +25,13 @@
 //! Under them is [`Driver`], which drives any [`Machine`](lumen_proto::Machine) inside whatever task awaits
 //! [`next_event`](Driver::next_event): over child processes, this process's own standard streams and sockets.
 //!
-//! Nothing here spawns a task or asks for `Send` (but [`mux::Mux::spawn`], when asked); a driver is `Send` when its machine is, and [`Client`] and [`Server`]
-//! are.
+//! Nothing here spawns a task or asks for `Send`, but [`Mux::spawn`](mux::Mux::spawn) when asked; a driver is `Send` when
+//! its machine is, and [`Client`] and [`Server`] are.
 //!
 //! # Which executor
 //! All of it waits on [async-io](::async_io), whose reactor is the same for every executor: these types run on smol, on
 //! async-std, on the `block_on` of any crate. Only what starts a task has to know which one it is: that is in
-//! [`smol`] and [`async_std`], features of these names, which may both be on.
+//! the modules `smol` and `async_std`, each with the feature of its name; both may be on.
 //!
 //! async-std is [discontinued](https://rustsec.org/advisories/RUSTSEC-2025-0052); its authors point to smol, and so does
 //! this crate. The feature is for programs that are on it already, and off by default. Its tasks run on the same reactor,
