@@ -44,6 +44,14 @@ impl<M: Machine, E: Engine> Loop<M, E> {
         E::make(|engine| Self::over(engine, machine, target))
     }
 
+    /// As [`new`](Self::new), for whoever does not know which engine it is.
+    ///
+    /// # Errors
+    /// There is no engine.
+    pub fn try_new(machine: M, target: Option<Target>) -> io::Result<Self> {
+        Ok(Self::over(E::try_new()?, machine, target))
+    }
+
     pub(super) fn over(engine: E, machine: M, target: Option<Target>) -> Self {
         Self { engine, core: Core::new(machine, target), event: None }
     }

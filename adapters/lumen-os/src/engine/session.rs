@@ -76,7 +76,7 @@ impl<E: Engine> Server<E> {
     fn over(stream: E::Stream) -> io::Result<Self> {
         let peer = Peer::server();
         let port = peer.port();
-        let mut io = Loop::over(E::try_new()?, peer, None);
+        let mut io = Loop::try_new(peer, None)?;
         io.attach(port, stream);
         Ok(Self { io, session: Session::default() })
     }
