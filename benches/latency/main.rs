@@ -5,7 +5,7 @@
 //!
 //! A round trip is 64 bytes there and 64 bytes back between two processes, after both have agreed on LUMEN where a binding
 //! is measured: its client asks, its server answers. `spin` looks for 100 us before it sleeps. On one core both processes
-//! are on the same; on two the system places them.
+//! are on the same, on two each is on its own.
 
 mod many;
 mod pair;
@@ -75,7 +75,9 @@ fn main() {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     match words[..] {
-        ["serve", kind, path] => return pair::serve(Kind::from_name(kind), path),
+        ["serve", kind, path, cores] => {
+            return pair::serve(Kind::from_name(kind), path, cores.parse().expect("a number"));
+        }
         ["serve-many", kind, count, path] => {
             return many::serve(Kind::from_name(kind), count.parse().expect("a number"), path);
         }
@@ -105,7 +107,7 @@ fn pairs(kinds: &[Kind], is_measuring: bool) {
             continue;
         }
         if cores == 1 {
-            pin(&all);
+            pin(Side::First);
         }
         for way in [Way::Pipe, Way::Unix] {
             let _ = writeln!(
@@ -124,7 +126,8 @@ fn pairs(kinds: &[Kind], is_measuring: bool) {
                     continue;
                 }
                 // The best of the rounds: what else the machine does only makes it worse.
-                let best = (0..rounds).map(|_| pair::measure(kind, way, trips)).min_by_key(|times| times[0]);
+                let best =
+                    (0..rounds).map(|_| pair::measure(kind, way, cores, trips)).min_by_key(|times| times[0]);
                 let [p50, p99, p999] = best.expect("a round").map(|time| time.as_secs_f64() * 1e6);
                 if let Kind::Raw | Kind::RawSpin = kind {
                     raw[usize::from(kind.spins())] = p50;
@@ -133,15 +136,36 @@ fn pairs(kinds: &[Kind], is_measuring: bool) {
                 let _ = writeln!(out, "{:<28} {p50:>8.2} {p99:>8.2} {p999:>8.2} {ratio:>7.2}", kind.name());
             }
         }
-        sched_setaffinity(None, &all).expect("it was so before");
+        unpin();
     }
 }
 
-fn pin(all: &CpuSet) {
-    let first = (0..CpuSet::MAX_CPU).find(|cpu| all.is_set(*cpu)).expect("there is one");
+/// Which core of those there are.
+#[derive(Clone, Copy, Debug)]
+pub enum Side {
+    First,
+    Last,
+}
+
+/// Keeps this thread on one core.
+pub fn pin(side: Side) {
+    unpin();
+    let all = sched_getaffinity(None).expect("this process has cores");
+    let mut cores = (0..CpuSet::MAX_CPU).filter(|core| all.is_set(*core));
+    let core = match side {
+        Side::First => cores.next(),
+        Side::Last => cores.next_back(),
+    };
     let mut one = CpuSet::new();
-    one.set(first);
+    one.set(core.expect("there is one"));
     sched_setaffinity(None, &one).expect("it is one of ours");
+}
+
+/// Lets this thread run on all cores that there are; the system knows which.
+pub fn unpin() {
+    let mut all = CpuSet::new();
+    (0..CpuSet::MAX_CPU).for_each(|core| all.set(core));
+    sched_setaffinity(None, &all).expect("there is one");
 }
 
 fn connections(kinds: &[Kind], is_measuring: bool) {

@@ -13,7 +13,7 @@ use lumen_proto::jsonrpc::{Kind as MessageKind, Message};
 use lumen_std::{Behind, CommandSpec, Mode, Target};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-use super::{Kind, SPIN, Way};
+use super::{Kind, SPIN, Side, Way, pin, unpin};
 
 /// Both have 64 bytes.
 const REQUEST: &[u8; 64] = br#"{"jsonrpc":"2.0","id":1,"method":"echo","params":["0123456789"]}"#;
@@ -23,21 +23,21 @@ const ANSWER: &[u8; 64] = br#"{"jsonrpc":"2.0","id":1,"result":"0123456789 01234
 const WARM_UP: usize = 500;
 
 /// Returns the 50th, 99th and 99.9th percentile of so many round trips.
-pub fn measure(kind: Kind, way: Way, trips: usize) -> [Duration; 3] {
+pub fn measure(kind: Kind, way: Way, cores: usize, trips: usize) -> [Duration; 3] {
     let path = match way {
         Way::Pipe => PathBuf::new(),
         Way::Unix => std::env::temp_dir().join(format!("lumen-latency-{}.sock", std::process::id())),
     };
     let _ = std::fs::remove_file(&path);
     let program = std::env::current_exe().expect("this program");
-    let words = ["serve".into(), kind.name().into(), path.clone().into_os_string()];
+    let words = ["serve".into(), kind.name().into(), path.clone().into_os_string(), cores.to_string().into()];
     let mut times = match (kind, way) {
         (Kind::Std | Kind::StdSpin | Kind::Uring | Kind::UringSpin | Kind::Tokio | Kind::Smol, Way::Pipe) => {
-            ask(kind, Target::Command(CommandSpec::new(program).args(words)), trips)
+            ask(kind, Target::Command(CommandSpec::new(program).args(words)), cores, trips)
         }
         (Kind::Std | Kind::StdSpin | Kind::Uring | Kind::UringSpin | Kind::Tokio | Kind::Smol, Way::Unix) => {
             let server = started(Command::new(program).args(words));
-            let times = ask(kind, Target::Unix(path.clone()), trips);
+            let times = ask(kind, Target::Unix(path.clone()), cores, trips);
             ended(server);
             times
         }
@@ -49,6 +49,7 @@ pub fn measure(kind: Kind, way: Way, trips: usize) -> [Duration; 3] {
                 .stdout(Stdio::piped())
                 .spawn()
                 .expect("this program");
+            apart(cores, Side::First);
             let (write, read) = (child.stdin.take().expect("piped"), child.stdout.take().expect("piped"));
             let times = swing(kind, read.into(), write.into(), trips);
             ended(child);
@@ -56,12 +57,16 @@ pub fn measure(kind: Kind, way: Way, trips: usize) -> [Duration; 3] {
         }
         (_, Way::Unix) => {
             let server = started(Command::new(program).args(words));
+            apart(cores, Side::First);
             let socket = UnixStream::connect(&path).expect("it listens");
             let times = swing(kind, socket.try_clone().expect("a descriptor").into(), socket.into(), trips);
             ended(server);
             times
         }
     };
+    if cores > 1 {
+        unpin();
+    }
     let _ = std::fs::remove_file(&path);
     times.sort_unstable();
     [50.0, 99.0, 99.9].map(|percent| {
@@ -84,6 +89,13 @@ pub fn started(command: &mut Command) -> Child {
     child
 }
 
+/// On two cores, keeps this end on its own. Not before it knows that there are two, for looking is of no use on one.
+fn apart(cores: usize, side: Side) {
+    if cores > 1 {
+        pin(side);
+    }
+}
+
 fn ended(mut child: Child) {
     assert!(child.wait().expect("our child").success());
 }
@@ -100,15 +112,16 @@ fn timed(trips: usize, mut trip: impl FnMut()) -> Vec<Duration> {
 }
 
 /// A client of a binding.
-fn ask(kind: Kind, target: Target, trips: usize) -> Vec<Duration> {
+fn ask(kind: Kind, target: Target, cores: usize, trips: usize) -> Vec<Duration> {
     let config = ServerConfig::new(Behind::Process, Mode::Auto);
     let request = Message::copy_from(REQUEST).expect("a message");
     match kind {
-        Kind::Std | Kind::StdSpin => blocking(kind, lumen_std::Client::connect(target, config), trips),
+        Kind::Std | Kind::StdSpin => blocking(kind, lumen_std::Client::connect(target, config), cores, trips),
         Kind::Uring | Kind::UringSpin => {
-            blocking(kind, lumen_uring::Client::connect(target, config).expect("a ring"), trips)
+            blocking(kind, lumen_uring::Client::connect(target, config).expect("a ring"), cores, trips)
         }
         Kind::Tokio => {
+            apart(cores, Side::First);
             let runtime = tokio();
             let mut client = runtime.block_on(async { lumen_tokio::Client::connect(target, config) });
             let times = runtime.block_on(async { asked!(client, request, trips) });
@@ -116,6 +129,7 @@ fn ask(kind: Kind, target: Target, trips: usize) -> Vec<Duration> {
             times
         }
         _ => smol::block_on(async {
+            apart(cores, Side::First);
             let mut client = lumen_futures::Client::connect(target, config);
             let times = asked!(client, request, trips);
             client.close().await;
@@ -142,10 +156,11 @@ macro_rules! asked {
 }
 use asked;
 
-fn blocking<E: Engine>(kind: Kind, mut client: Client<E>, trips: usize) -> Vec<Duration> {
+fn blocking<E: Engine>(kind: Kind, mut client: Client<E>, cores: usize, trips: usize) -> Vec<Duration> {
     if kind.spins() {
         client.set_spin(SPIN);
     }
+    apart(cores, Side::First);
     let request = Message::copy_from(REQUEST).expect("a message");
     let times = timed(trips, || {
         client.send(request.clone()).expect("a server");
@@ -196,7 +211,10 @@ fn swing(kind: Kind, read: OwnedFd, write: OwnedFd, trips: usize) -> Vec<Duratio
 }
 
 /// Serves until its client is gone.
-pub fn serve(kind: Kind, path: &str) {
+pub fn serve(kind: Kind, path: &str, cores: usize) {
+    if cores > 1 {
+        unpin();
+    }
     let socket = (!path.is_empty()).then(|| {
         let listener = UnixListener::bind(path).expect("a free path");
         io::stdout().write_all(b"!").and_then(|()| io::stdout().flush()).expect("somebody waits for it");
@@ -212,9 +230,12 @@ pub fn serve(kind: Kind, path: &str) {
             io::stdout().as_fd().try_clone_to_owned().expect("a descriptor"),
         ),
     };
+    if !matches!(kind, Kind::StdSpin | Kind::UringSpin) {
+        apart(cores, Side::Last);
+    }
     match kind {
-        Kind::Std | Kind::StdSpin => answer_blocking::<lumen_std::Engine>(kind, socket),
-        Kind::Uring | Kind::UringSpin => answer_blocking::<lumen_uring::Engine>(kind, socket),
+        Kind::Std | Kind::StdSpin => answer_blocking::<lumen_std::Engine>(kind, socket, cores),
+        Kind::Uring | Kind::UringSpin => answer_blocking::<lumen_uring::Engine>(kind, socket, cores),
         Kind::Tokio => tokio().block_on(async {
             let server = match socket {
                 Some(socket) => {
@@ -277,12 +298,13 @@ macro_rules! answered {
 }
 use answered;
 
-fn answer_blocking<E: Engine>(kind: Kind, socket: Option<UnixStream>) {
+fn answer_blocking<E: Engine>(kind: Kind, socket: Option<UnixStream>, cores: usize) {
     let server = socket.map_or_else(Server::<E>::stdio, Server::<E>::socket);
     let mut server = server.expect("an engine and its streams");
     if kind.spins() {
         server.set_spin(SPIN);
     }
+    apart(cores, Side::Last);
     let answer = Message::copy_from(ANSWER).expect("a message");
     while let Some(message) = server.recv() {
         if message.kind() == MessageKind::Request {

@@ -52,7 +52,7 @@ impl Stream {
         Ok(Self(Kind::Stdio { read, write: Some(Waited { stream: write, fd: out_fd }) }))
     }
 
-    /// Takes a connected stream socket, such as an accepted one.
+    /// Takes a connected stream socket, such as an accepted one, and `O_NONBLOCK` off it: the ring does the waiting.
     ///
     /// # Errors
     /// The descriptor is no socket.
