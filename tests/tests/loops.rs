@@ -69,6 +69,7 @@ on_each_engine! {
     halves_are_standard_streams_of_any_kind
     connects_to_unix_and_tcp_sockets
     paused_port_is_not_read_until_it_is_ready
+    everything_is_read_however_many_ports_can_be_read_at_once
     endless_input_does_not_hide_the_watched_descriptor_or_a_deadline
     watched_descriptor_wakes_a_turn_and_its_end_does_not_spin
     ended_streams_and_processes_do_not_spin
@@ -400,6 +401,26 @@ fn paused_port_is_not_read_until_it_is_ready<E: Kit>() {
     });
     let seen = until(&mut driver, |seen| !seen.data.is_empty());
     assert_eq!(seen.data, b"wait");
+}
+
+fn everything_is_read_however_many_ports_can_be_read_at_once<E: Kit>() {
+    let mut driver = E::new(None);
+    let mut peers = Vec::new();
+    for index in 0..300 {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        driver.attach(Port::new(index), E::socket(ours.into()).unwrap());
+        peers.push(theirs);
+    }
+    // All wait to be read before there is anything.
+    for _ in 0..10 {
+        driver.turn(Some(Instant::ZERO)).unwrap();
+        while driver.poll_event().is_some() {}
+    }
+    for peer in &mut peers {
+        peer.write_all(b"x").unwrap();
+    }
+    let seen = until(&mut driver, |seen| seen.data.len() == peers.len() || !seen.events.is_empty());
+    assert_eq!((seen.data.len(), seen.events), (peers.len(), vec![]));
 }
 
 fn endless_input_does_not_hide_the_watched_descriptor_or_a_deadline<E: Kit>() {
