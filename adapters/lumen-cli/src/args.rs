@@ -12,6 +12,7 @@ use lumen_proto::limits;
 use lumen_proto::negotiate::Mode;
 
 use crate::exit::Exit;
+use crate::runtime::Runs;
 
 /// MCP over stdio, through the LUMEN transport where both sides have it and plain JSON-RPC where not.
 #[derive(Debug, Parser)]
@@ -168,12 +169,18 @@ pub(crate) struct Connect {
     pub(crate) log: Option<PathBuf>,
 
     #[command(flatten)]
+    pub(crate) runs: Runs,
+
+    #[command(flatten)]
     pub(crate) server: Server,
 }
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = format!("{WRAP_EXAMPLES}\n\n{}", Exit::HELP))]
 pub(crate) struct Wrap {
+    #[command(flatten)]
+    pub(crate) runs: Runs,
+
     #[command(flatten)]
     pub(crate) server: Server,
 }

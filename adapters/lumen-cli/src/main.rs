@@ -15,6 +15,7 @@ mod memory;
 mod mux;
 mod relay;
 mod report;
+mod runtime;
 mod start;
 
 use std::process::ExitCode;

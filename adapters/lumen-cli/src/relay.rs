@@ -4,12 +4,12 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 
+use lumen_os::engine::{Engine, Loop};
 use lumen_os::{CommandSpec, Stderr, Target};
 use lumen_proto::Port;
 use lumen_proto::endpoint::{Event, Outcome, Relay, ServerConfig};
 use lumen_proto::negotiate::Mode;
 use lumen_proto::supervisor::{Behind, Ended};
-use lumen_std::{Loop, Stream};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::args::{Connect, Server, Socket, Wrap};
@@ -17,6 +17,7 @@ use crate::exit::Exit;
 use crate::guard::guarded;
 use crate::memory::Memory;
 use crate::report::{Report, say};
+use crate::runtime::{Runs, Runtime, Spin, has_ring};
 use crate::start::Starter;
 
 pub(crate) fn connect(connect: Connect) -> Exit {
@@ -41,7 +42,7 @@ pub(crate) fn connect(connect: Connect) -> Exit {
         Some(limit) => relay.with_reconnect(limit),
         None => relay,
     };
-    run(relay, target, (words, behind), memory, |signals| starter(&connect, signals))
+    run(connect.runs, relay, target, (words, behind), memory, |signals| starter(&connect, signals))
 }
 
 /// Returns what starts a mux, if that is wanted.
@@ -58,18 +59,24 @@ pub(crate) fn wrap(wrap: Wrap) -> Exit {
     let config =
         ServerConfig::new(Behind::Process, Mode::Off).with_start_timeout(wrap.server.start_timeout());
     let words = (words(&wrap.server), Behind::Process);
-    run(Relay::wrap(config), Target::Command(spec(&wrap.server)), words, None, |_| Ok(None))
+    run(wrap.runs, Relay::wrap(config), Target::Command(spec(&wrap.server)), words, None, |_| Ok(None))
 }
 
 /// Runs a relay; `server` is what people call the other side, and what it is.
 fn run(
+    runs: Runs,
     relay: Relay,
     target: Target,
     server: (String, Behind),
     memory: Option<Memory>,
     starter: impl FnOnce(&OwnedFd) -> io::Result<Option<Starter>>,
 ) -> Exit {
-    match try_run(relay, target, server, memory, starter) {
+    let result = match runs.runtime {
+        Runtime::Std => try_run::<lumen_std::Engine>(runs.spin, relay, target, server, memory, starter),
+        Runtime::Uring if !has_ring() => return Exit::Failed,
+        Runtime::Uring => try_run::<lumen_uring::Engine>(runs.spin, relay, target, server, memory, starter),
+    };
+    match result {
         Ok(exit) => exit,
         Err(error) => {
             say(&format!("{error}; check that stdin and stdout are open, and the limits on descriptors"));
@@ -78,7 +85,8 @@ fn run(
     }
 }
 
-fn try_run(
+fn try_run<E: Engine>(
+    spin: Spin,
     relay: Relay,
     target: Target,
     (words, behind): (String, Behind),
@@ -95,9 +103,10 @@ fn try_run(
         Some(Ok(false)) => return Ok(Exit::Ok),
         _ => {}
     }
-    let mut relay = Loop::new(relay, Some(target));
+    let mut relay = Loop::<_, E>::try_new(relay, Some(target))?;
+    relay.set_spin(spin.bound());
     relay.watch(signals);
-    relay.attach(client, Stream::stdio()?);
+    relay.attach(client, E::stdio()?);
     let mut exit = None;
     relay.run_until(|relay| {
         if relay.take_woken() {

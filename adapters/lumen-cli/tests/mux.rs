@@ -23,6 +23,17 @@ struct Mux {
     socket: PathBuf,
 }
 
+/// What a mux can run on here.
+fn runtimes() -> Vec<&'static str> {
+    let mut runtimes = vec!["tokio", "std"];
+    match lumen_uring::is_available() {
+        Ok(()) => runtimes.push("uring"),
+        // Not by a macro: it would be caught.
+        Err(error) => writeln!(std::io::stderr(), "skipped on io_uring: {error}").unwrap(),
+    }
+    runtimes
+}
+
 impl Mux {
     fn start(options: &[&str]) -> Self {
         let socket = scratch().join("lumen.sock");
@@ -92,8 +103,9 @@ fn status(socket: &Path, options: &[&str]) -> std::process::Output {
 }
 
 #[test]
-fn clients_are_served_on_either_runtime_until_it_is_told_to_end() {
-    for (runtime, signal) in [("tokio", Signal::TERM), ("std", Signal::INT)] {
+fn clients_are_served_on_each_runtime_until_it_is_told_to_end() {
+    for runtime in runtimes() {
+        let signal = if runtime == "tokio" { Signal::TERM } else { Signal::INT };
         let mux = Mux::start(&["--runtime", runtime]).ready();
         let mut clients = [mux.client(), mux.client()];
         for client in &mut clients {
@@ -170,7 +182,7 @@ fn a_socket_has_one_owner() {
 
 #[test]
 fn a_server_that_is_not_there_is_told_at_once() {
-    for runtime in ["tokio", "std"] {
+    for runtime in runtimes() {
         let socket = scratch().join("s");
         let output = Command::new(LUMEN)
             .args(["mux", "--runtime", runtime, "--socket", socket.to_str().unwrap()])
@@ -187,7 +199,7 @@ fn a_server_that_is_not_there_is_told_at_once() {
 
 #[test]
 fn what_a_server_says_last_is_kept_and_passed_on() {
-    for runtime in ["tokio", "std"] {
+    for runtime in runtimes() {
         let socket = scratch().join("s");
         let mut child = Command::new(LUMEN)
             .args(["mux", "--runtime", runtime, "--socket", socket.to_str().unwrap()])
@@ -225,7 +237,7 @@ fn status_until(socket: &Path, is_meant: impl Fn(&Value) -> bool) -> Value {
 
 #[test]
 fn each_client_can_have_a_server_to_itself_that_goes_with_it() {
-    for runtime in ["tokio", "std"] {
+    for runtime in runtimes() {
         let mux = Mux::start(&["--child-per-session", "--runtime", runtime]).ready();
         let told = status_until(&mux.socket, |_| true);
         assert_eq!((&told["private"], &told["servers"]), (&true.into(), &Value::Array(Vec::new())));
@@ -295,7 +307,7 @@ fn a_full_one_still_says_how_it_does_and_where_its_log_is() {
 
 #[test]
 fn told_to_end_it_says_what_it_waits_for_and_told_again_it_does_not() {
-    for runtime in ["tokio", "std"] {
+    for runtime in runtimes() {
         let socket = scratch().join("s");
         let mut child = Command::new(LUMEN)
             .args(["mux", "--runtime", runtime, "--socket", socket.to_str().unwrap()])

@@ -10,6 +10,7 @@ use lumen_proto::negotiate::Mode;
 
 use crate::args::{Server, seconds};
 use crate::exit::Exit;
+use crate::runtime::Spin;
 
 const MUX_EXAMPLES: &str = "\
 Examples:
@@ -75,9 +76,12 @@ pub(crate) struct Mux {
     #[arg(long, value_enum, default_value_t = Negotiate::Offer)]
     negotiate: Negotiate,
 
-    /// What it runs on: both do the same, tokio costs less with hundreds of clients.
+    /// What it runs on: all do the same; tokio and io_uring cost less with hundreds of clients.
     #[arg(long, value_enum, default_value_t = Runtime::Tokio)]
     pub(crate) runtime: Runtime,
+
+    #[command(flatten)]
+    pub(crate) spin: Spin,
 
     /// Append all that is for people to this file in place of stderr: what the mux says, and what the server writes to its
     /// standard error. Above 1 MiB the file is renamed to FILE.old, in place of an older one, and begun anew.
@@ -119,6 +123,8 @@ pub(crate) enum Runtime {
     Tokio,
     /// One plain thread: poll.
     Std,
+    /// One plain thread: io_uring, where the kernel lets this process have it.
+    Uring,
 }
 
 impl Mux {

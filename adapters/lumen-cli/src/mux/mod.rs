@@ -6,6 +6,7 @@ mod status;
 
 use std::io::{self, Write as _};
 
+use lumen_os::engine::{self, Engine};
 use lumen_os::{CommandSpec, MuxSpec, Stderr};
 use lumen_proto::endpoint::{Event, HubEvent, Pool};
 use lumen_proto::supervisor::Ended;
@@ -22,6 +23,7 @@ use crate::log;
 use crate::memory::Memory;
 use crate::relay::{signals, spec, words};
 use crate::report::say;
+use crate::runtime::has_ring;
 
 pub(crate) use self::status::run as status;
 
@@ -34,7 +36,13 @@ const SERVER_DESCRIPTORS: u64 = 8;
 pub(crate) fn run(mux: Mux) -> Exit {
     raise_descriptors(mux.max_clients, mux.child_per_session);
     let result = match mux.runtime {
-        Runtime::Std => on_std(&mux),
+        Runtime::Std => on_engine::<lumen_std::Engine>(&mux),
+        Runtime::Uring if !has_ring() => return Exit::Failed,
+        Runtime::Uring => on_engine::<lumen_uring::Engine>(&mux),
+        Runtime::Tokio if !mux.spin.bound().is_zero() => {
+            say("--spin is for --runtime std and --runtime uring");
+            return Exit::Usage;
+        }
         Runtime::Tokio => on_tokio(&mux),
     };
     result.unwrap_or_else(|error| {
@@ -43,12 +51,13 @@ pub(crate) fn run(mux: Mux) -> Exit {
     })
 }
 
-fn on_std(mux: &Mux) -> io::Result<Exit> {
+fn on_engine<E: Engine>(mux: &Mux) -> io::Result<Exit> {
     let (memory, spec) = asked(mux);
-    let mut serving = match lumen_std::Mux::bind(spec) {
+    let mut serving = match engine::Mux::<E>::bind(spec) {
         Ok(serving) => serving,
         Err(error) => return Ok(refused(&error)),
     };
+    serving.set_spin(mux.spin.bound());
     let mut session = Session::new(mux, memory);
     serving.watch(signals()?);
     if !mux.is_lazy() {
