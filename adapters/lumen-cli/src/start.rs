@@ -149,11 +149,8 @@ impl Starter {
             Err(error) => return Err(error.to_string()),
         };
         Ok(match ask(stream) {
-            Ok(status) => {
-                let servers = status["result"]["servers"].as_array().map_or(&[][..], Vec::as_slice);
-                let is_starting = servers.iter().any(|server| server["state"] == "starting");
-                if is_starting { Seen::Unready } else { Seen::Served }
-            }
+            Ok(status) if is_starting(&status["result"]) => Seen::Unready,
+            Ok(_) => Seen::Served,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Seen::Served,
             Err(_) => Seen::Unready,
         })
@@ -230,6 +227,15 @@ fn ask(mut stream: UnixStream) -> io::Result<Value> {
     Ok(serde_json::from_str(&line).unwrap_or_default())
 }
 
+/// Returns whether a mux that says this may still find that it cannot start its server. A server of somebody else's, or for
+/// clients of the other era, is nothing to wait for: it may never answer.
+fn is_starting(status: &Value) -> bool {
+    let servers = status["servers"].as_array().map_or(&[][..], Vec::as_slice);
+    status["private"] != true
+        && !servers.is_empty()
+        && servers.iter().all(|server| server["state"] == "starting")
+}
+
 /// Reads the end of a file that may have been begun anew.
 fn end_of(path: &Path, from: u64) -> io::Result<String> {
     let mut file = File::open(path)?;
@@ -245,4 +251,24 @@ fn beside(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     name.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn only_the_one_server_of_all_is_waited_for() {
+        let status = |is_private: bool, states: &[&str]| {
+            let servers: Vec<_> = states.iter().map(|state| json!({ "state": state })).collect();
+            is_starting(&json!({"private": is_private, "servers": servers}))
+        };
+        assert!(status(false, &["starting"]));
+        assert!(!status(false, &["running"]) && !status(false, &["backoff"]));
+        assert!(!status(false, &["running", "starting"]) && !status(false, &["starting", "running"]));
+        assert!(!status(true, &["starting"]) && !status(true, &["running", "starting"]));
+        assert!(!status(true, &[]) && !is_starting(&Value::Null));
+    }
 }
