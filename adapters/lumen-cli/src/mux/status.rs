@@ -93,17 +93,20 @@ fn describe(status: &Value) -> String {
         }
         text.push('\n');
         for line in list(&server["stderr"]) {
-            // It is the server's text: nothing in it is for a terminal to obey.
-            let line = line.as_str().unwrap_or_default().replace(char::is_control, "\u{fffd}");
-            text += &format!("  | {line}\n");
+            text += &format!("  | {}\n", harmless(line.as_str().unwrap_or_default()));
         }
     }
     for call in list(&status["inFlight"]) {
         let age = time(call["ageMs"].as_u64().unwrap_or(0));
         let client = call["client"].as_str().unwrap_or("lumen");
-        text += &format!("  {} of {client}, {age}\n", call["method"].as_str().unwrap_or("?"));
+        text += &format!("  {} of {client}, {age}\n", harmless(call["method"].as_str().unwrap_or("?")));
     }
     text
+}
+
+/// What servers and clients have written: nothing in it is for a terminal to obey.
+fn harmless(text: &str) -> String {
+    text.replace(char::is_control, "\u{fffd}")
 }
 
 /// Says in a line what went through, and what of it is known in both encodings.
@@ -163,7 +166,7 @@ mod tests {
                 "servers": {"in": {"messages": 4, "bytes": 30_000_000}, "out": {"messages": 2, "bytes": 100},
                     "converted": {"messages": 6, "jsonBytes": 400, "lumenBytes": 260}},
             },
-            "inFlight": [{"method": "tools/call", "ageMs": 1500, "client": "2.0", "server": 0}],
+            "inFlight": [{"method": "tools/call\u{1b}[2J\n", "ageMs": 1500, "client": "2.0", "server": 0}],
             "servers": [{"server": 0, "client": "2.0", "era": "legacy", "state": "backoff", "forMs": null, "retryInMs": 2500,
                 "generation": 3, "restarts": 3, "lastEnd": "exit code 1", "pid": null, "stderr": ["boom\u{1b}[2J"]}],
         });
@@ -174,7 +177,7 @@ mod tests {
              out; 6 of them are 400 B as JSON and 260 B as LUMEN (65 %)\n\
              log: /tmp/l\n\
              server 0 (legacy) of 2.0: backoff, retry in 2500 ms, generation 3, restarts 3, last end: exit code 1\n\
-             \x20 | boom\u{fffd}[2J\n  tools/call of 2.0, 1500 ms\n"
+             \x20 | boom\u{fffd}[2J\n  tools/call\u{fffd}[2J\u{fffd} of 2.0, 1500 ms\n"
         );
     }
 }
