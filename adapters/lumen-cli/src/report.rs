@@ -24,11 +24,22 @@ pub(crate) struct Report {
     unserved: Option<String>,
     noise: u64,
     next_noise: u64,
+    /// It was said that the connection is made again.
+    is_down: bool,
 }
 
 impl Report {
     pub(crate) fn new(client: Port, command: String, behind: Behind) -> Self {
-        Self { client, command, behind, why: None, unserved: None, noise: 0, next_noise: QUOTED }
+        Self {
+            client,
+            command,
+            behind,
+            why: None,
+            unserved: None,
+            noise: 0,
+            next_noise: QUOTED,
+            is_down: false,
+        }
     }
 
     /// Takes the words for why the server could not be started.
@@ -81,16 +92,27 @@ impl Report {
             Event::Reconnecting { ended: Ended::Failed(error), .. } => {
                 debug!("{} cannot be reached yet: {error}", self.command);
             }
+            Event::Reconnecting { .. } if !self.is_news(true) => {
+                debug!("{} has closed the connection before the session could go on", self.command);
+            }
             Event::Reconnecting { .. } => warn!(
                 "the connection to {} was closed, making it again; what was not answered had an error for an answer",
                 self.command
             ),
-            Event::Resumed(_) => warn!("the session goes on at {}", self.command),
+            Event::Resumed(_) => {
+                self.is_news(false);
+                warn!("the session goes on at {}", self.command);
+            }
             Event::Dropped(count) => warn!("{count} events were not reported"),
             Event::InputClosed => debug!("the client closed its input"),
             Event::Message(_) => {}
         }
         None
+    }
+
+    /// Takes that the connection is down, or up again. Returns whether people do not know that.
+    const fn is_news(&mut self, is_down: bool) -> bool {
+        std::mem::replace(&mut self.is_down, is_down) != is_down
     }
 
     fn noise(&mut self, port: Port, excerpt: &[u8], lines: u64, bytes: u64) {
@@ -232,5 +254,11 @@ mod tests {
         assert_eq!((report.noise, report.next_noise), (1999, 2000));
         report.noise(Port::new(1), b"x", 1, 2000);
         assert_eq!((report.noise, report.next_noise), (2000, 4000));
+    }
+    #[test]
+    fn a_connection_that_is_closed_again_and_again_is_told_once() {
+        let mut report = Report::new(Port::new(0), String::new(), Behind::Socket);
+        assert!(report.is_news(true) && !report.is_news(true) && !report.is_news(true));
+        assert!(report.is_news(false) && report.is_news(true));
     }
 }
