@@ -81,6 +81,8 @@ pub(super) struct Slot {
     /// It has answered something since it was started.
     pub has_answered: bool,
     pub hello: Option<Hello>,
+    /// How it ended the last time, for those who wait for it in vain.
+    pub last_end: Option<String>,
     /// Clients' handshakes that wait for ours, in the order in which they came, and until when.
     pub greeting: BTreeMap<WireId, Instant>,
     pub held: Waiting,
@@ -100,6 +102,7 @@ impl Default for Slot {
             starts: 0,
             has_answered: false,
             hello: None,
+            last_end: None,
             greeting: BTreeMap::new(),
             held: Waiting::default(),
             level: None,

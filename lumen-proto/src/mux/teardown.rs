@@ -124,6 +124,13 @@ impl Mux {
         }
     }
 
+    /// Takes that a server could not be started because it is not there, or is not to be run. It may be by the next time,
+    /// but nobody has to wait for that.
+    pub fn handle_child_missing(&mut self, now: Instant, slot: SlotId, detail: Option<&str>) {
+        self.advance(now);
+        self.refuse_waiting(slot, Reason::NotStarted, detail);
+    }
+
     /// A server is gone. Requests that it had are answered with an error; what it had not been sent waits.
     pub fn handle_child_ended(&mut self, now: Instant, slot: SlotId, next: Next, detail: Option<&str>) {
         self.advance(now);
@@ -132,6 +139,7 @@ impl Mux {
         let had_answered = place.has_answered;
         place.level = None;
         place.level_asking = None;
+        place.last_end = detail.map(String::from);
         place.phase = match next {
             Next::At(until) => Phase::Down { until },
             Next::OnDemand => Phase::Idle,
@@ -215,16 +223,18 @@ impl Mux {
             return;
         }
         let (now, reason) = (self.now, self.down(slot));
+        let detail = self.slot(slot).last_end.clone();
+        let detail = detail.as_deref();
         while let Some(held) = self.slot_mut(slot).held.pop_due(now) {
             if let Some(wire) = held.wire {
-                self.refuse_call(wire, reason, None);
+                self.refuse_call(wire, reason, detail);
             }
         }
         while let Some((&wire, _)) =
             self.slot(slot).greeting.first_key_value().filter(|(_, until)| **until <= now)
         {
             self.slot_mut(slot).greeting.remove(&wire);
-            self.refuse_call(wire, reason, None);
+            self.refuse_call(wire, reason, detail);
         }
     }
 

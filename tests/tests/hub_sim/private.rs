@@ -3,9 +3,9 @@
 use lumen_proto::endpoint::{Event, HubConfig, HubEvent, Parted};
 use lumen_proto::negotiate::Mode;
 use lumen_proto::supervisor::State;
-use lumen_proto::{Port, Signal, limits};
-use lumen_tests::sim::scripted::Nature;
-use lumen_tests::sim::world::What;
+use lumen_proto::{OpenError, OpenErrorKind, Port, Signal, limits};
+use lumen_tests::sim::scripted::{McpServer, Nature};
+use lumen_tests::sim::world::{Spawned, What};
 use lumen_tests::sim::{Chop, Outbox};
 use serde_json::{Value, json};
 
@@ -224,6 +224,20 @@ fn a_refused_handshake_is_the_client_s_to_hear_and_to_try_again() {
         (&told["protocolVersion"], &told["capabilities"]),
         (&json!("2024-11-05"), &json!({"second": {}}))
     );
+}
+
+#[test]
+fn a_server_that_is_not_there_is_told_at_once_and_looked_for_again() {
+    let mut bench = Bench::by_spawn(Chop::Whole, private(), |spawn, seen| match spawn.nth {
+        0 => Spawned::Fails(OpenError { kind: OpenErrorKind::NotFound, errno: 2 }),
+        _ => Spawned::Party(Box::new(McpServer::new(Nature::default(), seen))),
+    });
+    let a = bench.client();
+    bench.say(&a, &initialize("1", "{}", "2025-11-25"));
+    assert_eq!(a.error("1", -32603)["data"]["reason"], "not_started");
+    bench.say(&a, &initialize("2", "{}", "2025-11-25"));
+    bench.run(3100);
+    a.result("2");
 }
 
 #[test]

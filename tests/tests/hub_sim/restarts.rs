@@ -170,7 +170,9 @@ fn what_waits_too_long_is_told_when_to_try_again() {
         a.no_answer("2");
         bench.run(200);
         for id in ["2", "\"again\""] {
-            let data = a.error(id, -32603)["data"].clone();
+            let error = a.error(id, -32603);
+            assert!(error["message"].as_str().unwrap().contains("not found"), "why it is down: {error}");
+            let data = error["data"].clone();
             assert_eq!(data["reason"], "down");
             // 3, 9, 21, 45 s after the crash.
             let retry = data["retryAfterMs"].as_u64().unwrap();

@@ -140,13 +140,22 @@ struct Session {
     /// A server has once been in order: from then on a failed start is one of many.
     was_ready: bool,
     is_ending: bool,
+    /// There is a server for each client, who is told of it by its answer: it is no reason to leave the others alone.
+    is_private: bool,
 }
 
 impl Session {
     fn new(mux: &Mux, memory: Memory) -> Self {
         let ready = format!("ready, serving {} for {}", mux.socket.display(), words(&mux.server));
         let report = Report::new(words(&mux.server));
-        let mut session = Self { report, memory, ready: Some(ready), was_ready: false, is_ending: false };
+        let mut session = Self {
+            report,
+            memory,
+            ready: Some(ready),
+            was_ready: false,
+            is_ending: false,
+            is_private: mux.child_per_session,
+        };
         if mux.is_lazy() {
             session.say_ready();
         }
@@ -190,6 +199,7 @@ impl Session {
             }
             HubEvent::Ended { ended: Ended::Failed(error), .. }
                 if !self.was_ready
+                    && !self.is_private
                     && matches!(error.kind, OpenErrorKind::NotFound | OpenErrorKind::PermissionDenied) =>
             {
                 let why = open_error().unwrap_or_else(|| error.to_string());

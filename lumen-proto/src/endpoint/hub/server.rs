@@ -13,7 +13,7 @@ use crate::endpoint::server_leg::LegEvent;
 use crate::message::{Edits, Packet};
 use crate::mux::{Next, SlotId};
 use crate::supervisor::Ended;
-use crate::{Input, Port, Reason, Transmit};
+use crate::{Input, OpenErrorKind, Port, Reason, Transmit};
 
 impl Hub {
     pub(super) fn handle_server_input(&mut self, slot: SlotId, input: Input<'_>) {
@@ -138,7 +138,12 @@ impl Hub {
         let port = self.child(slot).leg.port();
         let next = self.child_mut(slot).handle_ended(now, ended);
         let is_stopping = !matches!(self.phase, Phase::Serving | Phase::Draining { .. });
-        self.mux.handle_child_ended(now, slot, next, detail(ended).as_deref());
+        let detail = detail(ended);
+        self.mux.handle_child_ended(now, slot, next, detail.as_deref());
+        // Of a server that others share there may be more to tell than to this client: its owner decides.
+        if self.config.mux.private && is_missing(ended) {
+            self.mux.handle_child_missing(now, slot, detail.as_deref());
+        }
         let again = match next {
             Next::At(at) => Some(at),
             Next::OnDemand | Next::Never(_) => None,
@@ -161,6 +166,12 @@ impl Hub {
         }
         transmit
     }
+}
+
+/// Returns whether there was nothing to start.
+fn is_missing(ended: Ended) -> bool {
+    let Ended::Failed(error) = ended else { return false };
+    matches!(error.kind, OpenErrorKind::NotFound | OpenErrorKind::PermissionDenied)
 }
 
 /// Says how a server ended, for error answers.
