@@ -125,7 +125,7 @@ fn clients_are_served_on_each_runtime_until_it_is_told_to_end() {
         assert!(
             String::from_utf8(output.stdout)
                 .unwrap()
-                .starts_with("3 clients with this one, 0 requests in flight")
+                .contains("; 3 clients with this one, 0 requests in flight")
         );
         mux.end(signal);
     }
@@ -195,6 +195,25 @@ fn a_server_that_is_not_there_is_told_at_once() {
         assert!(!socket.exists());
         std::fs::remove_dir_all(socket.parent().unwrap()).unwrap();
     }
+}
+
+#[test]
+fn of_a_server_for_each_client_that_is_not_there_the_client_is_told() {
+    let socket = scratch().join("s");
+    let mut child = Command::new(LUMEN)
+        .args(["mux", "--child-per-session", "--socket", socket.to_str().unwrap()])
+        .args(["--", "/nonexistent/program"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let stderr = BufReader::new(child.stderr.take().unwrap());
+    let mux = Mux { child, stderr, socket }.ready();
+    for _ in 0..2 {
+        let answer = ask(&mut mux.client(), INITIALIZE);
+        assert_eq!(answer["error"]["data"]["reason"], "not_started", "{answer}");
+    }
+    mux.end(Signal::TERM);
 }
 
 #[test]

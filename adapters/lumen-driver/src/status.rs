@@ -10,7 +10,7 @@ use lumen_proto::supervisor::{Ended, State};
 use lumen_proto::{Instant, Port};
 use serde_json::{Value, json};
 
-/// Requests in flight that are named; further ones are only counted.
+/// Requests in flight, servers and clients that are named, of each kind; further ones are only counted.
 pub const MAX_NAMED: usize = 64;
 
 /// Lines of a server's standard error that are quoted.
@@ -33,6 +33,7 @@ pub struct Process {
 /// | member | what it says |
 /// |---|---|
 /// | `version` | of lumen |
+/// | `pid` | the process id of the mux |
 /// | `private` | whether each client has a server to itself |
 /// | `clients` | how many are connected, the one that asks included |
 /// | `queuedBytes` | what waits for clients |
@@ -43,7 +44,8 @@ pub struct Process {
 /// | `inFlight[].method`, `.ageMs` | what, and for how long |
 /// | `inFlight[].client` | the port of who asked, null for requests of lumen's own |
 /// | `inFlight[].server` | whom: a `server` below |
-/// | `servers[]` | each that was ever needed, a shared one in any case; a private one until it has ended after its client |
+/// | `serverCount` | how many servers there are |
+/// | `servers[]` | up to [`MAX_NAMED`] of them: each that was ever needed, a shared one in any case; a private one until it has ended after its client |
 /// | `servers[].server` | its number: the index of its port |
 /// | `servers[].client` | the port of the client whose own it is, null if it is shared or that client has gone |
 /// | `servers[].era` | `legacy`, `modern`, or null while that is undecided |
@@ -77,8 +79,9 @@ pub fn describe(
     log: Option<&Path>,
     mut process: impl FnMut(Port) -> Process,
 ) -> String {
+    let all = pool.servers();
     let servers: Vec<Value> =
-        pool.servers().into_iter().map(|status| server(&status, now, &mut process)).collect();
+        all.iter().take(MAX_NAMED).map(|status| server(status, now, &mut process)).collect();
     // Whoever asks knows.
     let mut pending = pool.pending();
     pending.retain(|call| call.method != STATUS);
@@ -109,6 +112,7 @@ pub fn describe(
         .collect();
     json!({
         "version": env!("CARGO_PKG_VERSION"),
+        "pid": std::process::id(),
         "private": pool.is_private(),
         "clients": pool.clients(),
         "queuedBytes": pool.queued(),
@@ -116,6 +120,7 @@ pub fn describe(
         "log": log.map(|log| log.to_string_lossy()),
         "inFlightCount": pending.len(),
         "inFlight": calls,
+        "serverCount": all.len(),
         "servers": servers,
         "connections": connections,
     })

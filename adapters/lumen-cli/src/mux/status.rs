@@ -64,19 +64,20 @@ fn ask(socket: &Path) -> io::Result<Value> {
 /// The same for people.
 fn describe(status: &Value) -> String {
     let mut text = format!(
-        "{} clients with this one, {} requests in flight, {} bytes waiting for clients\n",
-        status["clients"], status["inFlightCount"], status["queuedBytes"]
+        "mux: process {}; {} clients with this one, {} requests in flight, {} bytes waiting for clients\n",
+        status["pid"], status["clients"], status["inFlightCount"], status["queuedBytes"]
     );
     text += &describe_traffic(&status["traffic"]);
     if let Some(log) = status["log"].as_str() {
         text += &format!("log: {}\n", log.escape_debug());
     }
-    for server in list(&status["servers"]) {
+    let servers = list(&status["servers"]);
+    for server in servers {
         let era = server["era"].as_str().unwrap_or("any");
         let state = server["state"].as_str().unwrap_or("?");
         text += &format!("server {} ({era})", server["server"]);
         if let Some(client) = server["client"].as_str() {
-            text += &format!(" of {client}");
+            text += &format!(" for client {client}");
         }
         text += &format!(": {state}");
         for (label, key) in [(" for", "forMs"), (", retry in", "retryInMs")] {
@@ -95,6 +96,10 @@ fn describe(status: &Value) -> String {
         for line in list(&server["stderr"]) {
             text += &format!("  | {}\n", harmless(line.as_str().unwrap_or_default()));
         }
+    }
+    let left_out = status["serverCount"].as_u64().unwrap_or(0).saturating_sub(servers.len() as u64);
+    if left_out > 0 {
+        text += &format!("and {left_out} more servers\n");
     }
     for call in list(&status["inFlight"]) {
         let age = time(call["ageMs"].as_u64().unwrap_or(0));
@@ -159,7 +164,7 @@ mod tests {
     #[test]
     fn people_read_it_in_lines() {
         let status = json!({
-            "clients": 2, "inFlightCount": 1, "queuedBytes": 0, "log": "/tmp/l",
+            "pid": 7, "clients": 2, "serverCount": 3, "inFlightCount": 1, "queuedBytes": 0, "log": "/tmp/l",
             "traffic": {
                 "clients": {"in": {"messages": 3, "bytes": 300}, "out": {"messages": 4, "bytes": 40_500},
                     "converted": {"messages": 0, "jsonBytes": 0, "lumenBytes": 0}},
@@ -172,12 +177,12 @@ mod tests {
         });
         assert_eq!(
             describe(&status),
-            "2 clients with this one, 1 requests in flight, 0 bytes waiting for clients\n\
+            "mux: process 7; 2 clients with this one, 1 requests in flight, 0 bytes waiting for clients\n\
              traffic: clients 3 messages, 300 B in, 4 messages, 40 kB out; servers 4 messages, 30 MB in, 2 messages, 100 B \
              out; 6 of them are 400 B as JSON and 260 B as LUMEN (65 %)\n\
              log: /tmp/l\n\
-             server 0 (legacy) of 2.0: backoff, retry in 2500 ms, generation 3, restarts 3, last end: exit code 1\n\
-             \x20 | boom\u{fffd}[2J\n  tools/call\u{fffd}[2J\u{fffd} of 2.0, 1500 ms\n"
+             server 0 (legacy) for client 2.0: backoff, retry in 2500 ms, generation 3, restarts 3, last end: exit code 1\n\
+             \x20 | boom\u{fffd}[2J\nand 2 more servers\n  tools/call\u{fffd}[2J\u{fffd} of 2.0, 1500 ms\n"
         );
     }
 }
