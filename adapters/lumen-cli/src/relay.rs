@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 
 use lumen_os::engine::{Engine, Loop};
-use lumen_os::{CommandSpec, Stderr, Target};
+use lumen_os::{CommandSpec, Stderr, Target, guard};
 use lumen_proto::Port;
 use lumen_proto::endpoint::{Event, Outcome, Relay, ServerConfig};
 use lumen_proto::negotiate::Mode;
@@ -187,7 +187,10 @@ pub(crate) fn words(server: &Server) -> String {
 pub(crate) fn signals() -> io::Result<OwnedFd> {
     let (read, write) = UnixStream::pair()?;
     read.set_nonblocking(true)?;
-    for signal in [SIGTERM, SIGINT, SIGHUP] {
+    // That of `nohup`; the others are there to end this command, also when a shell has started it in the background.
+    let is_kept = guard::ignored_signals()? & (1 << (SIGHUP - 1)) != 0;
+    let hangup = (!is_kept).then_some(SIGHUP);
+    for signal in [SIGTERM, SIGINT].into_iter().chain(hangup) {
         signal_hook::low_level::pipe::register(signal, write.try_clone()?)?;
     }
     Ok(read.into())

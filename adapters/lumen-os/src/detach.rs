@@ -4,6 +4,9 @@
 //! It is started by way of another process, which makes the session, starts it, and is gone at once. A program that
 //! detaches commands must call [`run`] when it is started as what it gave to [`spawn`].
 //!
+//! Descriptors that this process was given and that are not close-on-exec are inherited, as by any command: what they hold,
+//! such as a lock on a file, is held until the command ends.
+//!
 //! A process that has made itself subreaper above this one still adopts it; a [guard](crate::guard) ends it with the rest.
 
 use std::ffi::{OsStr, OsString};

@@ -29,7 +29,7 @@ use rustix::net::{
     recv, send, sendmsg, socketpair,
 };
 
-pub use inside::run;
+pub use inside::{ignored_signals, run};
 use word::{LEN, Word};
 
 /// How long a guard may take to say whether the command was started.

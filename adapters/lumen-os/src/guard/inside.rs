@@ -79,8 +79,12 @@ pub fn run(command: impl IntoIterator<Item = OsString>) -> io::Result<()> {
     Ok(())
 }
 
-/// Returns the signals that this process ignores, the lowest bit for signal 1.
-fn ignored_signals() -> io::Result<u64> {
+/// Returns the signals that this process ignores, the lowest bit for signal 1. Catching one would undo what whoever started
+/// this process has asked for, as by `nohup`.
+///
+/// # Errors
+/// The system does not say.
+pub fn ignored_signals() -> io::Result<u64> {
     let status = fs::read_to_string("/proc/self/status")?;
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
