@@ -9,7 +9,8 @@
 //!   hop to a server behind HTTP.
 //! - [`docs::contract`] says what a driver owes a machine and the other way round, [`docs::wire`] what goes over
 //!   the wire, [`docs::mux`] how a server is shared, [`docs::http`] how one behind HTTP is spoken to, [`docs::adapter`] how
-//!   to bind a runtime of your own. Drivers that exist: `lumen-std`, `lumen-tokio`, both over `lumen-driver`.
+//!   to bind a runtime of your own. Drivers that exist, all over `lumen-driver`: `lumen-std`,
+//!   `lumen-uring`, `lumen-tokio`, `lumen-futures`.
 //! - The floors below can be used by themselves: [`varint`], [`frame`], [`jsonrpc`], [`value`], [`message`],
 //!   [`negotiate`], [`sse`], [`mcp`], [`idmap`], [`backoff`], [`connection`], [`http`], [`mux`], [`supervisor`].
 //!
