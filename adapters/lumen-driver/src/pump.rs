@@ -1,6 +1,6 @@
 //! The pump: from a machine's wishes to operations, and from their results to a machine's inputs.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 use bytes::BytesMut;
 use lumen_proto::limits::READ_CHUNK;
@@ -12,6 +12,8 @@ mod tests;
 
 pub use port::Counters;
 use port::{Output, Phase, State};
+
+use crate::ports::Ports;
 
 /// Bytes of frames gathered for one write before it is started. Worst case: this plus one frame, on each port
 /// that has a write in flight.
@@ -95,7 +97,7 @@ pub enum Outcome<T> {
 pub struct Pump<M: Machine> {
     machine: M,
     now: Instant,
-    ports: BTreeMap<Port, State>,
+    ports: Ports<State>,
     /// Ports that may have something to start, each at most once ([`State::queued`]).
     ready: VecDeque<Port>,
     /// What actions asked for, in their order; goes before reads and writes.
@@ -112,7 +114,7 @@ impl<M: Machine> Pump<M> {
         Self {
             machine,
             now: Instant::ZERO,
-            ports: BTreeMap::new(),
+            ports: Ports::default(),
             ready: VecDeque::new(),
             asked: VecDeque::new(),
             in_flight: 0,
@@ -198,7 +200,8 @@ impl<M: Machine> Pump<M> {
         self.advance(now);
         self.drain();
         self.shut = true;
-        let open: Vec<Port> = self.ports.keys().copied().collect();
+        let mut open: Vec<Port> = self.ports.keys().copied().collect();
+        open.sort_unstable();
         for port in open {
             self.close(port);
         }
