@@ -22,7 +22,6 @@ pub mod docs {
 pub mod door;
 mod mux_io;
 mod poll_io;
-mod ports;
 mod pump;
 pub mod session;
 pub mod spin;

@@ -1,12 +1,12 @@
 //! Completion imitated over readiness: what the pump starts is polled until it is ready.
 
+use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
 use std::task::{Context, Poll};
 
 use lumen_proto::limits::READ_CHUNK;
 use lumen_proto::{Exit, Instant, Machine, OpenError, Port, Signal};
 
-use crate::ports::Ports;
 use crate::pump::{Counters, Done, Op, Outcome, Pump};
 
 #[cfg(test)]
@@ -89,7 +89,7 @@ pub trait World {
 pub struct PollIo<M: Machine, W: World> {
     pump: Pump<M>,
     world: W,
-    ports: Ports<PortIo<W::Stream>>,
+    ports: BTreeMap<Port, PortIo<W::Stream>>,
     wakers: Wakers,
     buffer: Box<[u8]>,
     /// Why the first write failed that failed for another reason than that its reader had gone.
@@ -120,7 +120,7 @@ impl<M: Machine, W: World> PollIo<M, W> {
         Self {
             pump: Pump::new(machine),
             world,
-            ports: Ports::default(),
+            ports: BTreeMap::new(),
             wakers: Wakers::default(),
             buffer: vec![0; READ_CHUNK].into(),
             write_error: None,

@@ -1,6 +1,6 @@
 //! The pump: from a machine's wishes to operations, and from their results to a machine's inputs.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use bytes::BytesMut;
 use lumen_proto::limits::READ_CHUNK;
@@ -12,8 +12,6 @@ mod tests;
 
 pub use port::Counters;
 use port::{Output, Phase, State};
-
-use crate::ports::Ports;
 
 /// Bytes of frames gathered for one write before it is started. Worst case: this plus one frame, on each port
 /// that has a write in flight.
@@ -97,7 +95,7 @@ pub enum Outcome<T> {
 pub struct Pump<M: Machine> {
     machine: M,
     now: Instant,
-    ports: Ports<State>,
+    ports: BTreeMap<Port, State>,
     /// Ports that may have something to start, each at most once ([`State::queued`]).
     ready: VecDeque<Port>,
     /// What actions asked for, in their order; goes before reads and writes.
@@ -114,7 +112,7 @@ impl<M: Machine> Pump<M> {
         Self {
             machine,
             now: Instant::ZERO,
-            ports: Ports::default(),
+            ports: BTreeMap::new(),
             ready: VecDeque::new(),
             asked: VecDeque::new(),
             in_flight: 0,
@@ -200,8 +198,7 @@ impl<M: Machine> Pump<M> {
         self.advance(now);
         self.drain();
         self.shut = true;
-        let mut open: Vec<Port> = self.ports.keys().copied().collect();
-        open.sort_unstable();
+        let open: Vec<Port> = self.ports.keys().copied().collect();
         for port in open {
             self.close(port);
         }
