@@ -349,12 +349,12 @@ impl<M: Machine, W: World> PollIo<M, W> {
     }
 }
 
-/// Polls again when a signal got in between.
 /// Returns whether a write that failed like this failed because nobody reads any more.
 pub fn is_gone(kind: ErrorKind) -> bool {
     matches!(kind, ErrorKind::BrokenPipe | ErrorKind::ConnectionAborted | ErrorKind::ConnectionReset)
 }
 
+/// Polls again when a signal got in between.
 fn retry<T>(mut poll: impl FnMut() -> Poll<io::Result<T>>) -> Poll<io::Result<T>> {
     loop {
         match poll() {
