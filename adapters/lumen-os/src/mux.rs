@@ -136,7 +136,11 @@ impl MuxSpec {
     /// # Errors
     /// As [`Listener::bind`].
     pub fn listen(self) -> Result<Listening, ListenError> {
-        let Self { socket, command, hub, others, log } = self;
+        let Self { socket, command, mut hub, others, log } = self;
+        if hub.mux.life == 0 {
+            // Whoever serves the socket after us is another process.
+            hub.mux.life = std::process::id();
+        }
         let allowed: BTreeSet<u32> = others.into_iter().chain([own_uid(), 0]).collect();
         // Root can go anywhere.
         let is_for_others = allowed.iter().any(|uid| ![own_uid(), 0].contains(uid));

@@ -59,6 +59,9 @@ pub struct Config {
     /// Whether there is one client only, and the server's session is that client's own: the server is told what the client
     /// says of itself, and the client all that the server says.
     pub private: bool,
+    /// Tells what its clients are asked from what an earlier hub has asked them, which they may still answer: a part of the ids.
+    /// 0 leaves it out.
+    pub life: u32,
 }
 
 impl Default for Config {
@@ -70,6 +73,7 @@ impl Default for Config {
             start_timeout: Some(limits::START_TIMEOUT),
             one_child: false,
             private: false,
+            life: 0,
         }
     }
 }

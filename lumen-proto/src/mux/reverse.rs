@@ -69,7 +69,7 @@ impl Mux {
         if let Some(client) = self.clients.get_mut(&client) {
             client.asks.insert(wire);
         }
-        self.tell_client(client, packet, Edits::none().with(ID, client_id(wire)));
+        self.tell_client(client, packet, Edits::none().with(ID, self.client_id(wire)));
     }
 
     /// Takes a client's reply. It is taken only from the client that was asked, and once.
@@ -114,7 +114,11 @@ impl Mux {
         let Some(key) = key else { return };
         let Some(wire) = self.asks.by_id(slot, key) else { return };
         if let Some(ask) = self.drop_ask(wire) {
-            self.tell_client(ask.client, packet, Edits::none().with(paths::CANCELLED_ID, client_id(wire)));
+            self.tell_client(
+                ask.client,
+                packet,
+                Edits::none().with(paths::CANCELLED_ID, self.client_id(wire)),
+            );
         }
     }
 
@@ -144,7 +148,7 @@ impl Mux {
     }
 
     fn take_ask(&mut self, client: Port, id: &[u8]) -> Option<Ask> {
-        let wire = wire_id(id)?;
+        let wire = self.wire_id(id)?;
         if self.asks.find(wire)?.client != client {
             return None;
         }
@@ -163,19 +167,27 @@ impl Mux {
     }
 
     fn withdraw(&mut self, wire: WireId, client: Port, reason: &str) {
-        if let Some(packet) = own::cancelled(&client_id(wire), reason) {
+        if let Some(packet) = own::cancelled(&self.client_id(wire), reason) {
             self.tell_client(client, packet, Edits::none());
         }
     }
-}
 
-/// The id under which a client is asked: a string that no client uses for itself, so that not even a log mixes
-/// them up.
-fn client_id(wire: WireId) -> Bytes {
-    Bytes::from(format!("\"lumen-{wire}\""))
-}
+    /// The id under which a client is asked: a string that no client uses for itself, so that not even a log mixes
+    /// them up.
+    fn client_id(&self, wire: WireId) -> Bytes {
+        Bytes::from(match self.config.life {
+            0 => format!("\"lumen-{wire}\""),
+            life => format!("\"lumen-{life}-{wire}\""),
+        })
+    }
 
-fn wire_id(id: &[u8]) -> Option<WireId> {
-    let key = decode_str(id)?;
-    WireId::from_token(key.strip_prefix("lumen-")?.as_bytes())
+    fn wire_id(&self, id: &[u8]) -> Option<WireId> {
+        let key = decode_str(id)?;
+        let number = key.strip_prefix("lumen-")?;
+        let number = match self.config.life {
+            0 => number,
+            life => number.strip_prefix(&format!("{life}-"))?,
+        };
+        WireId::from_token(number.as_bytes())
+    }
 }

@@ -1,6 +1,7 @@
 //! Ids: whose an answer is, and what becomes of requests whose answer does not come.
 
-use lumen_proto::endpoint::HubEvent;
+use lumen_proto::endpoint::{HubConfig, HubEvent};
+use lumen_proto::mux::Config;
 use lumen_tests::sim::scripted::Nature;
 use serde_json::{Value, json};
 
@@ -228,6 +229,30 @@ fn forged_doubled_and_late_answers_are_dropped() {
         bench.say(&a, &result("\"lumen-1\"", "4"));
         assert!(bench.life(0).values().iter().all(|value| value.get("result").is_none()));
         bench.assert_clean();
+    }
+}
+
+#[test]
+fn what_an_earlier_hub_asked_is_no_question_of_this_one() {
+    for chop in CHOPS {
+        let usual = config();
+        let config = HubConfig { mux: Config { life: 7, ..usual.mux }, ..usual };
+        let mut bench = Bench::new(chop, config, |_| Nature::default());
+        let a = bench.legacy_with(r#"{"roots":{}}"#, "2025-11-25");
+        bench.say(&a, &call("1", "wait"));
+        bench.server_says(server(0), &request("\"x\"", "roots/list", "{}"));
+        let asked =
+            a.got.borrow().values().into_iter().find(|value| value["method"] == "roots/list").unwrap();
+        let id = asked["id"].to_string();
+        assert!(id.starts_with("\"lumen-7-"), "{id}");
+        let answers =
+            |bench: &Bench| bench.life(0).values().iter().filter(|value| value["id"] == "x").count();
+        for earlier in [id.replacen("-7-", "-6-", 1), id.replacen("-7-", "-", 1)] {
+            bench.say(&a, &result(&earlier, "{}"));
+            assert_eq!(answers(&bench), 0, "{earlier}");
+        }
+        bench.say(&a, &result(&id, "{}"));
+        assert_eq!(answers(&bench), 1);
     }
 }
 
