@@ -5,6 +5,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use lumen_proto::supervisor::Behind;
+use lumen_proto::{OpenError, OpenErrorKind};
 
 use crate::guard::Guard;
 
@@ -27,6 +28,19 @@ impl Target {
             Self::Unix(_) | Self::Tcp(_) => Behind::Socket,
         }
     }
+
+    /// Hands a line of standard error to whoever wanted to hear of it.
+    pub(crate) fn on_stderr(target: &mut Option<Self>, line: &[u8]) {
+        if let Some(Self::Command(spec)) = target {
+            spec.stderr_mut().on_line(line);
+        }
+    }
+}
+
+/// What a `Spawn` comes to without a target, for the machine and in words.
+pub(crate) fn nothing_to_open() -> (OpenError, String) {
+    let error = OpenError { kind: OpenErrorKind::NotFound, errno: 0 };
+    (error, "there is nothing to start or to connect to".to_owned())
 }
 
 /// Takes one line of a child's standard error, without its line feed.

@@ -21,6 +21,7 @@ pub mod guard;
 mod listener;
 mod mux;
 pub mod reactor;
+mod remembered;
 mod socket;
 mod stderr;
 pub mod stdio;

@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 
 use lumen_driver::Outcome;
-use lumen_os::engine::{Core, Keeper, Opened};
+use lumen_os::engine::{Core, Keeper, Opened, take_wake};
 use lumen_proto::limits::READ_CHUNK;
 use lumen_proto::{Instant, Machine, Port};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -248,11 +248,6 @@ impl Engine {
 
     fn on_watched(&mut self) {
         self.woken = true;
-        let Some(fd) = &self.watched else { return };
-        match rustix::io::read(fd, &mut [0; 64]) {
-            Ok(1..) | Err(Errno::AGAIN | Errno::INTR) => {}
-            // Its other end is gone, so it would end every wait from now on.
-            Ok(0) | Err(_) => self.watched = None,
-        }
+        self.watched = self.watched.take().filter(take_wake);
     }
 }

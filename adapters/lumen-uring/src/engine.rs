@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use lumen_driver::{Done, Outcome};
-use lumen_os::engine::{Core, Keeper, Opened};
+use lumen_os::engine::{Core, Keeper, Opened, take_wake};
 use lumen_proto::limits::READ_CHUNK;
 use lumen_proto::{Instant, Machine, Port};
 use rustix::event::PollFlags;
@@ -317,12 +317,7 @@ impl Engine {
 
     fn on_watched(&mut self) {
         self.woken = true;
-        let Some(watch) = &self.watched else { return };
-        match rustix::io::read(&watch.fd, &mut [0; 64]) {
-            Ok(1..) | Err(Errno::AGAIN | Errno::INTR) => {}
-            // Its other end is gone, so it would end every wait from now on.
-            Ok(0) | Err(_) => self.watched = None,
-        }
+        self.watched = self.watched.take().filter(|watch| take_wake(&*watch.fd));
     }
 }
 

@@ -1,15 +1,14 @@
 //! What stands behind the ports that a machine asked for: processes and connections, and what is remembered of them.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::OwnedFd;
 
 use lumen_proto::{Exit, OpenError, OpenErrorKind, Port, Signal};
 
+use crate::command::nothing_to_open;
+use crate::remembered::{Ended, Remembered};
 use crate::{ConnectError, Drained, Process, StderrDrain, StderrTail, Target};
-
-/// Closed ports of which the exit and the tail of standard error are still known. Worst case: one [`StderrTail`] each.
-pub const MAX_ENDED: usize = 8;
 
 /// What was opened.
 #[derive(Debug)]
@@ -30,7 +29,7 @@ pub enum Opened {
 pub struct Keeper {
     target: Option<Target>,
     open: BTreeMap<Port, Kept>,
-    ended: VecDeque<(Port, Ended)>,
+    ended: Remembered,
     open_error: Option<String>,
 }
 
@@ -41,17 +40,10 @@ struct Kept {
     ended: Ended,
 }
 
-/// What is remembered of a closed port.
-#[derive(Debug, Default)]
-struct Ended {
-    exit: Option<Exit>,
-    tail: StderrTail,
-}
-
 impl Keeper {
     /// Keeps nothing yet. `target` is what is started or connected to; without one that fails.
     pub fn new(target: Option<Target>) -> Self {
-        Self { target, open: BTreeMap::new(), ended: VecDeque::new(), open_error: None }
+        Self { target, open: BTreeMap::new(), ended: Remembered::default(), open_error: None }
     }
 
     /// Starts what the target names, or connects to it, which may take up to [`crate::CONNECT_TIMEOUT`].
@@ -71,10 +63,7 @@ impl Keeper {
             },
             Some(Target::Unix(path)) => connected(crate::connect_unix(path)),
             Some(Target::Tcp(host_port)) => connected(crate::connect_tcp(host_port)),
-            None => Err((
-                OpenError { kind: OpenErrorKind::NotFound, errno: 0 },
-                "there is nothing to start or to connect to".to_owned(),
-            )),
+            None => Err(nothing_to_open()),
         };
         opened.map_err(|(error, words)| {
             self.open_error = Some(words);
@@ -117,7 +106,7 @@ impl Keeper {
     pub fn drain_stderr(&mut self, port: Port) -> Drained {
         let Some(kept) = self.open.get_mut(&port) else { return Drained::Ended };
         let Some(stderr) = &mut kept.stderr else { return Drained::Ended };
-        let drained = stderr.drain(|line| on_stderr(&mut self.target, line));
+        let drained = stderr.drain(|line| Target::on_stderr(&mut self.target, line));
         if drained == Drained::Ended
             && let Some(stderr) = kept.stderr.take()
         {
@@ -133,19 +122,16 @@ impl Keeper {
             kept.ended.exit = Some(process.end());
         }
         if let Some(stderr) = kept.stderr.take() {
-            kept.ended.tail = stderr.finish(|line| on_stderr(&mut self.target, line));
+            kept.ended.tail = stderr.finish(|line| Target::on_stderr(&mut self.target, line));
         }
-        if self.ended.len() == MAX_ENDED {
-            self.ended.pop_front();
-        }
-        self.ended.push_back((port, kept.ended));
+        self.ended.push(port, kept.ended);
     }
 
     /// Returns how the process behind a port ended, while that is open or as long as it is remembered.
     pub fn exit(&self, port: Port) -> Option<Exit> {
         match self.open.get(&port) {
             Some(kept) => kept.ended.exit,
-            None => self.ended(port)?.exit,
+            None => self.ended.find(port)?.exit,
         }
     }
 
@@ -153,7 +139,7 @@ impl Keeper {
     pub fn stderr_tail(&self, port: Port) -> Option<&StderrTail> {
         match self.open.get(&port) {
             Some(kept) => Some(kept.stderr.as_ref().map_or(&kept.ended.tail, StderrDrain::tail)),
-            None => Some(&self.ended(port)?.tail),
+            None => Some(&self.ended.find(port)?.tail),
         }
     }
 
@@ -161,18 +147,8 @@ impl Keeper {
     pub fn open_error(&self) -> Option<&str> {
         self.open_error.as_deref()
     }
-
-    fn ended(&self, port: Port) -> Option<&Ended> {
-        self.ended.iter().find_map(|(ended, what)| (*ended == port).then_some(what))
-    }
 }
 
 fn connected(result: Result<OwnedFd, ConnectError>) -> Result<Opened, (OpenError, String)> {
     result.map(Opened::Socket).map_err(|error| (error.open_error(), error.to_string()))
-}
-
-fn on_stderr(target: &mut Option<Target>, line: &[u8]) {
-    if let Some(Target::Command(spec)) = target {
-        spec.stderr_mut().on_line(line);
-    }
 }

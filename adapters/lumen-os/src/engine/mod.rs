@@ -12,13 +12,15 @@ mod session;
 
 use std::fmt;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 
 use lumen_proto::{Instant, Machine, Port};
+use rustix::io::Errno;
 
 pub use self::core::Core;
+pub use crate::remembered::MAX_ENDED;
 pub use event_loop::Loop;
-pub use keeper::{Keeper, MAX_ENDED, Opened};
+pub use keeper::{Keeper, Opened};
 pub use mux::{Mux, MuxHandle};
 pub use session::{Client, Server};
 
@@ -92,4 +94,10 @@ pub trait Engine: Sized + fmt::Debug {
 
     /// As [`Loop::take_readable`].
     fn take_readable(&mut self) -> bool;
+}
+
+/// Reads away what has ended a wait for this descriptor. Returns whether it is worth waiting for any longer: one whose other
+/// end is gone would end every wait from now on.
+pub fn take_wake(fd: &impl AsFd) -> bool {
+    matches!(rustix::io::read(fd, &mut [0; 64]), Ok(1..) | Err(Errno::AGAIN | Errno::INTR))
 }

@@ -24,7 +24,7 @@ use lumen_proto::Instant;
 use crate::stdio::{Stdin, Stdout};
 use crate::{Listener, Process};
 
-pub use crate::engine::MAX_ENDED;
+pub use crate::remembered::MAX_ENDED;
 pub use driver::Driver;
 pub use mux::{Mux, MuxHandle};
 pub use session::{Client, Server};

@@ -1,6 +1,6 @@
 //! What a reactor offers to the driver: processes, connections, and the timer.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -11,7 +11,8 @@ use lumen_driver::status::{MAX_LINES, Process as Known};
 use lumen_driver::{Processes, World};
 use lumen_proto::{Exit, Instant, OpenError, OpenErrorKind, Port, Signal};
 
-use crate::engine::MAX_ENDED;
+use crate::command::nothing_to_open;
+use crate::remembered::{Ended, Remembered};
 use crate::stderr::StderrLines;
 use crate::{CommandSpec, ConnectError, Drained, MAX_UNIX_PATH, Process, StderrTail, Target};
 
@@ -23,7 +24,7 @@ pub(super) struct Ports<R: Reactor> {
     reactor: R,
     target: Option<Target>,
     ports: BTreeMap<Port, Entry<R>>,
-    ended: VecDeque<(Port, Ended)>,
+    ended: Remembered,
     open_error: Option<String>,
 }
 
@@ -34,13 +35,6 @@ struct Entry<R: Reactor> {
     stderr: Option<R::Fd<OwnedFd>>,
     lines: StderrLines,
     exit: Option<Exit>,
-}
-
-/// What is remembered of a closed port.
-#[derive(Debug)]
-struct Ended {
-    exit: Option<Exit>,
-    tail: StderrTail,
 }
 
 impl<R: Reactor> fmt::Debug for Entry<R> {
@@ -58,7 +52,7 @@ impl<R: Reactor> Ports<R> {
             reactor: R::default(),
             target,
             ports: BTreeMap::new(),
-            ended: VecDeque::new(),
+            ended: Remembered::default(),
             open_error: None,
         }
     }
@@ -66,7 +60,7 @@ impl<R: Reactor> Ports<R> {
     pub(super) fn exit(&self, port: Port) -> Option<Exit> {
         match self.ports.get(&port) {
             Some(entry) => entry.exit,
-            None => self.ended(port)?.exit,
+            None => self.ended.find(port)?.exit,
         }
     }
 
@@ -77,16 +71,12 @@ impl<R: Reactor> Ports<R> {
     pub(super) fn tail(&self, port: Port) -> Option<&StderrTail> {
         match self.ports.get(&port) {
             Some(entry) => Some(entry.lines.tail()),
-            None => Some(&self.ended(port)?.tail),
+            None => Some(&self.ended.find(port)?.tail),
         }
     }
 
     pub(super) fn open_error(&self) -> Option<&str> {
         self.open_error.as_deref()
-    }
-
-    fn ended(&self, port: Port) -> Option<&Ended> {
-        self.ended.iter().find_map(|(ended, what)| (*ended == port).then_some(what))
     }
 
     /// Opens `port`, or says why not, for the machine and in words.
@@ -97,11 +87,7 @@ impl<R: Reactor> Ports<R> {
     ) -> Poll<Result<R::Stream, (OpenError, String)>> {
         let Some(entry) = self.ports.get_mut(&port) else { return Poll::Pending };
         let (connected, target) = match &self.target {
-            None => {
-                let error = OpenError { kind: OpenErrorKind::NotFound, errno: 0 };
-                let words = "there is nothing to start or to connect to".to_owned();
-                return Poll::Ready(Err((error, words)));
-            }
+            None => return Poll::Ready(Err(nothing_to_open())),
             Some(Target::Command(spec)) => return Poll::Ready(entry.spawn(spec)),
             Some(Target::Unix(path)) => {
                 let len = path.as_os_str().as_bytes().len();
@@ -146,7 +132,7 @@ impl<R: Reactor> World for Ports<R> {
 
     fn poll_process(&mut self, cx: &mut Context<'_>, port: Port) -> Poll<Exit> {
         let Some(entry) = self.ports.get_mut(&port) else { return Poll::Pending };
-        let mut on_line = |line: &[u8]| on_stderr(&mut self.target, line);
+        let mut on_line = |line: &[u8]| Target::on_stderr(&mut self.target, line);
         entry.drain_stderr(cx, &mut on_line);
         if entry.exit.is_some() {
             return Poll::Pending;
@@ -178,12 +164,9 @@ impl<R: Reactor> World for Ports<R> {
             entry.exit = Some(process.end());
         }
         if let Some(stderr) = entry.stderr.take() {
-            entry.lines.finish(stderr.as_inner().as_fd(), |line| on_stderr(&mut self.target, line));
+            entry.lines.finish(stderr.as_inner().as_fd(), |line| Target::on_stderr(&mut self.target, line));
         }
-        if self.ended.len() == MAX_ENDED {
-            self.ended.pop_front();
-        }
-        self.ended.push_back((port, Ended { exit: entry.exit, tail: entry.lines.into_tail() }));
+        self.ended.push(port, Ended { exit: entry.exit, tail: entry.lines.into_tail() });
         Poll::Ready(())
     }
 
@@ -246,10 +229,4 @@ impl<R: Reactor> Entry<R> {
 
 fn describe(error: &ConnectError) -> (OpenError, String) {
     (error.open_error(), error.to_string())
-}
-
-fn on_stderr(target: &mut Option<Target>, line: &[u8]) {
-    if let Some(Target::Command(spec)) = target {
-        spec.stderr_mut().on_line(line);
-    }
 }
