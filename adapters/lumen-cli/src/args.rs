@@ -399,6 +399,9 @@ impl Args {
                 (_, false) if !server.command.is_empty() => {
                     Some("a socket is in place of a command; with --start the command is what is to serve it")
                 }
+                (_, false) if !server.env.is_empty() || server.cwd.is_some() => {
+                    Some("--env and --cwd are for a server that is started, on a socket only with --start")
+                }
                 _ => None,
             };
             if let Some(problem) = problem {
@@ -549,6 +552,8 @@ mod tests {
             &["lumen", "connect", "--"],
             &["lumen", "wrap", "--env", "=x", "--", "y"],
             &["lumen", "connect", "--probe-timeout", "0", "--", "y"],
+            &["lumen", "connect", "--env", "A=b", "unix:x"],
+            &["lumen", "connect", "--cwd", "/", "unix:x"],
             &["lumen", "bridge"],
             &["lumen", "doctor", "--json"],
             &["lumen", "doctor", "--timeout", "0", "--", "y"],
