@@ -68,6 +68,8 @@ use std::thread;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
+use rustix::io::Errno;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -257,9 +259,23 @@ fn write_file(path: &str, text: &str) {
         .unwrap_or_else(|error| fail(&error.to_string()));
 }
 
+/// Waits until a file is there; for ever if its folder is not.
 fn wait_for(path: &str) {
-    while !Path::new(path).exists() {
-        thread::sleep(Duration::from_millis(2));
+    let path = Path::new(path);
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let watched = inotify::init(CreateFlags::CLOEXEC).and_then(|watch| {
+        inotify::add_watch(&watch, folder, WatchFlags::CREATE | WatchFlags::MOVED_TO)?;
+        while !path.exists() {
+            rustix::io::read(&watch, &mut [0; 4096])?;
+        }
+        Ok(())
+    });
+    match watched {
+        Ok(()) => {}
+        Err(Errno::NOENT) => loop {
+            thread::park();
+        },
+        Err(error) => fail(&error.to_string()),
     }
 }
 
