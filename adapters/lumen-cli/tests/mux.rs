@@ -85,6 +85,14 @@ impl Mux {
     }
 }
 
+impl Drop for Mux {
+    /// Whatever failed, it stays behind no test.
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
 fn scratch() -> PathBuf {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let name = format!("lumen-cli-mux-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
@@ -238,6 +246,33 @@ fn what_a_server_says_last_is_kept_and_passed_on() {
         kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
         assert_eq!(child.wait().unwrap().code(), Some(0));
         std::fs::remove_dir_all(socket.parent().unwrap()).unwrap();
+    }
+}
+
+/// A socket can be mounted into a container. Its processes have no id here, or as here the other way round.
+#[test]
+fn clients_of_another_pid_namespace_are_served() {
+    // Without these the mux would be alone in making them, which not every user may.
+    let unshare = ["--user", "--map-root-user", "--pid", "--fork", "--kill-child", "--mount-proc"];
+    let is_able = Command::new("unshare").args(unshare).arg("true").output();
+    if !is_able.is_ok_and(|output| output.status.success()) {
+        eprintln!("skipped: this user cannot make a PID namespace with `unshare`");
+        return;
+    }
+    for runtime in runtimes() {
+        let socket = scratch().join("s");
+        let mut child = Command::new("unshare")
+            .args(unshare)
+            .args([LUMEN, "mux", "--runtime", runtime, "--socket", socket.to_str().unwrap()])
+            .args(["--", LUMEN, "demo-server"])
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let stderr = BufReader::new(child.stderr.take().unwrap());
+        let mux = Mux { child, stderr, socket }.ready();
+        assert_eq!(ask(&mut mux.client(), INITIALIZE)["id"], 1);
+        std::fs::remove_dir_all(mux.socket.parent().unwrap()).unwrap();
     }
 }
 

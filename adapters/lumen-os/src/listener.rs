@@ -7,9 +7,10 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
+use nix::sys::socket::getsockopt;
+use nix::sys::socket::sockopt::PeerCredentials;
 use rustix::fs::{AtFlags, CWD, FileType, FlockOperation, Mode, OFlags, Stat};
 use rustix::io::Errno;
-use rustix::net::sockopt::socket_peercred;
 use rustix::net::{
     AddressFamily, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, connect, listen, socket_with,
 };
@@ -144,8 +145,8 @@ impl Listener {
                 other => break other?,
             }
         };
-        let credentials = socket_peercred(&fd)?;
-        Ok(Accepted { fd, uid: credentials.uid.as_raw(), pid: credentials.pid.as_raw_nonzero().get() })
+        let credentials = getsockopt(&fd, PeerCredentials)?;
+        Ok(Accepted { fd, uid: credentials.uid(), pid: credentials.pid() })
     }
 
     /// Returns the path.
