@@ -23,6 +23,16 @@ pub enum Kind {
     Batch,
 }
 
+impl Kind {
+    /// Returns the member whose `_meta` is noted.
+    const fn subject(self) -> Name {
+        match self {
+            Self::Response => Name::Result,
+            Self::Request | Self::Notification | Self::Batch => Name::Params,
+        }
+    }
+}
+
 /// The parts of a checked JSON-RPC text, as ranges of whole value tokens: strings with their quotes.
 ///
 /// The member `jsonrpc` is not looked at. Whoever uses this forwards messages: whether a version is acceptable is
@@ -45,7 +55,21 @@ pub struct Envelope {
     pub body: Span,
     /// Whether a raw CR or LF stands anywhere in the text, which then cannot be sent as a line as it is.
     pub has_newline: bool,
+    /// Where the `_meta` of a request's or a notification's parameters, or of a result, is.
+    meta: Meta,
 }
+
+/// What is known of a `_meta`. It is asked for again and again, and stands behind everything that is long.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Meta {
+    /// It was not looked for.
+    #[default]
+    Unknown,
+    Missing,
+    At(Span),
+}
+
+const META: &str = "_meta";
 
 /// Why a text was refused, and what is needed to answer it all the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,13 +134,22 @@ impl Envelope {
     /// Splits off the first key of a path if its value is one of the parts. Returns where to go on.
     pub(crate) fn begin<'p>(&self, path: &'p [&'p str]) -> Option<(Span, &'p [&'p str])> {
         let Some((first, rest)) = path.split_first() else { return Some((self.body, path)) };
-        let part = match Name::of_plain(first.as_bytes()) {
-            Some(Name::Id) => self.id,
-            Some(Name::Method) => self.method,
-            Some(Name::Params) => self.params,
-            Some(Name::Result) => self.result,
-            Some(Name::Error) => self.error,
-            None => return Some((self.body, path)),
+        let Some(name) = Name::of_plain(first.as_bytes()) else { return Some((self.body, path)) };
+        if let Some((&META, rest)) = rest.split_first()
+            && name == self.kind.subject()
+        {
+            match self.meta {
+                Meta::Unknown => {}
+                Meta::Missing => return None,
+                Meta::At(meta) => return Some((meta, rest)),
+            }
+        }
+        let part = match name {
+            Name::Id => self.id,
+            Name::Method => self.method,
+            Name::Params => self.params,
+            Name::Result => self.result,
+            Name::Error => self.error,
         };
         part.map(|part| (part, rest))
     }
@@ -199,14 +232,38 @@ fn object(cursor: &mut Cursor<'_>, text: &[u8], found: &mut Found) -> Option<()>
     while let Some((key, escaped)) = cursor.next_key(first)? {
         first = false;
         let start = cursor.at;
-        cursor.value()?;
+        let name = Name::of(key.of(text), escaped);
+        match name {
+            Some(Name::Params) => found.params_meta = subject(cursor, text)?,
+            Some(Name::Result) => found.result_meta = subject(cursor, text)?,
+            _ => cursor.value()?,
+        }
         // A number that ends with the text may have lost its last digits; it is not what the sender meant.
         cursor.peek()?;
-        if let Some(name) = Name::of(key.of(text), escaped) {
+        if let Some(name) = name {
             found.take(name, Span::new(start, cursor.at));
         }
     }
     Some(())
+}
+
+/// Passes a value; returns where its `_meta` is. Of several the last counts.
+fn subject(cursor: &mut Cursor<'_>, text: &[u8]) -> Option<Meta> {
+    let mut meta = Meta::Missing;
+    if cursor.peek()? != b'{' {
+        return cursor.value().map(|()| meta);
+    }
+    cursor.open(true)?;
+    let mut first = true;
+    while let Some((key, _)) = cursor.next_key(first)? {
+        first = false;
+        let start = cursor.at;
+        cursor.value()?;
+        if text::is(key.of(text), META) {
+            meta = Meta::At(Span::new(start, cursor.at));
+        }
+    }
+    Some(meta)
 }
 
 /// The top-level members that count.
@@ -261,6 +318,8 @@ pub(crate) struct Found {
     params: Option<Span>,
     result: Option<Span>,
     error: Option<Span>,
+    params_meta: Meta,
+    result_meta: Meta,
     duplicate: Option<&'static str>,
 }
 
@@ -312,7 +371,11 @@ impl Found {
 
     pub(crate) const fn envelope(&self, kind: Kind, body: Span) -> Envelope {
         let Self { id, method, params, result, error, .. } = *self;
-        Envelope { kind, id, method, params, result, error, body, has_newline: false }
+        let meta = match kind.subject() {
+            Name::Result => self.result_meta,
+            _ => self.params_meta,
+        };
+        Envelope { kind, id, method, params, result, error, body, has_newline: false, meta }
     }
 
     fn refused(&self, text: &[u8], reason: Reason) -> Refused {

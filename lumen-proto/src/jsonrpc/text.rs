@@ -88,6 +88,10 @@ fn hex4(digits: &[u8]) -> Option<u32> {
 pub(super) fn is(token: &[u8], expected: &str) -> bool {
     let Some(pieces) = pieces(token) else { return false };
     let mut rest = expected.as_bytes();
+    // An escape is always longer than what it stands for.
+    if pieces.rest.len() <= rest.len() {
+        return pieces.rest == rest && !rest.contains(&b'\\');
+    }
     for piece in pieces {
         let mut buffer = [0; 4];
         let part = match piece {

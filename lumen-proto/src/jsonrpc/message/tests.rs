@@ -81,3 +81,26 @@ fn ids_of_two_clients_go_out_and_come_back_as_spelled() {
     }
     assert_ne!(IdKey::from_token(b"1"), IdKey::from_token(b"\"1\""));
 }
+
+#[test]
+fn what_is_noted_of_meta_is_what_a_search_finds() {
+    for text in [
+        r#"{"method":"a","params":{"_meta":{"t":1},"x":{"_meta":{"t":2}}},"result":{"_meta":{"t":3}}}"#,
+        r#"{"method":"a","params":{"_meta":{"t":1},"\u005fmeta":{"t":2},"_metA":{"t":3}}}"#,
+        r#"{"method":"a","params":{"_meta":[]},"id":1}"#,
+        r#"{"method":"a","params":[{"_meta":{"t":1}}],"id":1}"#,
+        r#"{"method":"a","params":{},"id":1}"#,
+        r#"{"method":"a","id":1,"_meta":{"t":1}}"#,
+        r#"{"id":1,"result":{"_meta":{"t":1}},"params":{"_meta":{"t":2}}}"#,
+        r#"{"id":1,"error":{"_meta":{"t":1}}}"#,
+        r#"[{"id":1,"method":"a","params":{"_meta":{"t":1}}}]"#,
+    ] {
+        let message = Message::copy_from(text.as_bytes()).unwrap();
+        for part in ["params", "result", "error"] {
+            for path in [&[part, "_meta"][..], &[part, "_meta", "t"]] {
+                let searched = path::find(text.as_bytes(), message.envelope().body, path);
+                assert_eq!(message.find(path), searched, "{path:?} in {text}");
+            }
+        }
+    }
+}

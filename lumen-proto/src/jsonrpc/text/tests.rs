@@ -15,3 +15,25 @@ proptest! {
         prop_assert_eq!(serde_json::from_slice::<String>(&out).unwrap(), text);
     }
 }
+
+#[test]
+fn a_token_is_what_it_decodes_to() {
+    let tokens = [
+        r#""ab""#,
+        r#""a""#,
+        r#""""#,
+        r#""\u0061b""#,
+        r#""a\u0062""#,
+        r#""a\\""#,
+        r#""\\""#,
+        r#""\n""#,
+        r#""\ud83d\ude00""#,
+    ];
+    for token in tokens {
+        for expected in ["ab", "a", "", "a\\", "\\", "\\\\", "\\n", "\n", "\u{1f600}", r"\ud83d\ude00"] {
+            let decoded = decode(token.as_bytes()).unwrap();
+            assert_eq!(is(token.as_bytes(), expected), decoded == expected, "{token} {expected}");
+        }
+    }
+    assert!(!is(b"ab", "ab") && !is(b"\"", ""));
+}
