@@ -73,7 +73,7 @@ struct Queued {
 impl Queued {
     /// Bytes that it takes: a queue of very short messages is mostly what it takes to keep them.
     fn len(&self) -> usize {
-        size_of::<Self>() + self.packet.len() + self.edits.tokens_len()
+        size_of::<Self>() + self.packet.len() + self.edits.token_len()
     }
 }
 

@@ -218,7 +218,7 @@ pub(super) fn error_code(message: &Message) -> Option<&[u8]> {
 /// Returns the answer with `id` in the place of its id.
 pub(super) fn with_id(message: &Message, id: &Bytes) -> Option<Message> {
     let patch = match message.envelope().id {
-        Some(at) => Patch { at, with: id.clone() },
+        Some(at) => Patch { at, with: id.clone().into() },
         None => insert_member(message.bytes(), message.envelope().body, "id", id),
     };
     let mut patches = Patches::new();

@@ -78,6 +78,11 @@ impl<S: Slots> IdMap<S> {
         self.slots.iter_from(WireId::FIRST)
     }
 
+    #[cfg(all(test, feature = "alloc"))]
+    pub(super) const fn slots(&self) -> &S {
+        &self.slots
+    }
+
     /// Returns how many entries there are.
     pub fn len(&self) -> usize {
         self.slots.len()

@@ -1,7 +1,7 @@
 //! Where the entries are kept.
 
 #[cfg(feature = "alloc")]
-use alloc::collections::BTreeMap;
+use alloc::collections::VecDeque;
 
 use super::WireId;
 #[cfg(feature = "alloc")]
@@ -39,22 +39,52 @@ pub trait Slots {
     }
 }
 
-/// Room that grows and shrinks with what is in it. An access costs the logarithm of how many there are.
+/// Room that grows and shrinks with what is in it. An access costs nothing as long as most entries are taken in about
+/// the order in which they came, else the logarithm of how many there are.
 ///
 /// # Bounds
-/// As many entries as it was made for, else [`MAX_IN_FLIGHT`].
+/// As many entries as it was made for, else [`MAX_IN_FLIGHT`]; at most twice as many places as entries, and [`SPARE`].
 #[cfg(feature = "alloc")]
 #[derive(Debug)]
 pub struct Growing<E> {
-    entries: BTreeMap<WireId, E>,
+    /// In the order of their ids. A place stays empty until those before it are, or until too many are.
+    places: VecDeque<(WireId, Option<E>)>,
+    len: usize,
     max_len: usize,
 }
+
+/// Places that are kept although nothing is in them.
+#[cfg(feature = "alloc")]
+const SPARE: usize = 1024;
 
 #[cfg(feature = "alloc")]
 impl<E> Growing<E> {
     /// Makes room for `max_len` entries; takes no memory yet.
     pub const fn with_max_len(max_len: usize) -> Self {
-        Self { entries: BTreeMap::new(), max_len }
+        Self { places: VecDeque::new(), len: 0, max_len }
+    }
+
+    /// Returns where an id is, or would be.
+    fn place(&self, id: WireId) -> Option<usize> {
+        let (first, _) = self.places.front()?;
+        // Ids follow each other, unless places were given up.
+        let guess = usize::try_from(id.since(*first)?).ok()?;
+        if self.places.get(guess).is_some_and(|(there, _)| *there == id) {
+            return Some(guess);
+        }
+        self.places.binary_search_by_key(&id, |(there, _)| *there).ok()
+    }
+
+    fn tidy(&mut self) {
+        while self.places.front().is_some_and(|(_, entry)| entry.is_none()) {
+            self.places.pop_front();
+        }
+        if self.places.len() > 2 * self.len + SPARE {
+            self.places.retain(|(_, entry)| entry.is_some());
+        }
+        if self.places.capacity() > 4 * (self.len + SPARE) {
+            self.places.shrink_to(2 * (self.len + SPARE));
+        }
     }
 }
 
@@ -70,31 +100,39 @@ impl<E> Slots for Growing<E> {
     type Entry = E;
 
     fn push(&mut self, id: WireId, entry: E) -> Result<(), E> {
-        if self.entries.len() >= self.max_len {
+        if self.len >= self.max_len {
             return Err(entry);
         }
-        self.entries.insert(id, entry);
+        debug_assert!(self.places.back().is_none_or(|(last, _)| *last < id), "ids are pushed in order");
+        self.places.push_back((id, Some(entry)));
+        self.len += 1;
         Ok(())
     }
 
     fn remove(&mut self, id: WireId) -> Option<E> {
-        self.entries.remove(&id)
+        let at = self.place(id)?;
+        let entry = self.places.get_mut(at)?.1.take()?;
+        self.len -= 1;
+        self.tidy();
+        Some(entry)
     }
 
     fn find(&self, id: WireId) -> Option<&E> {
-        self.entries.get(&id)
+        self.places.get(self.place(id)?)?.1.as_ref()
     }
 
     fn find_mut(&mut self, id: WireId) -> Option<&mut E> {
-        self.entries.get_mut(&id)
+        let at = self.place(id)?;
+        self.places.get_mut(at)?.1.as_mut()
     }
 
     fn iter_from(&self, first: WireId) -> impl Iterator<Item = (WireId, &E)> {
-        self.entries.range(first..).map(|(id, entry)| (*id, entry))
+        let at = self.places.partition_point(|(id, _)| *id < first);
+        self.places.range(at..).filter_map(|(id, entry)| Some((*id, entry.as_ref()?)))
     }
 
     fn len(&self) -> usize {
-        self.entries.len()
+        self.len
     }
 }
 
@@ -131,5 +169,36 @@ impl<E, const N: usize> Slots for heapless::Vec<(WireId, E), N> {
 
     fn len(&self) -> usize {
         self.as_slice().len()
+    }
+}
+
+#[cfg(all(test, feature = "alloc"))]
+mod tests {
+    use super::super::IdMap;
+    use super::*;
+
+    #[test]
+    fn who_stays_keeps_no_places_for_those_who_came_and_went() {
+        let mut map = IdMap::new(Growing::default());
+        let first = map.try_insert(0).unwrap();
+        let mut last = first;
+        let mut most = 0;
+        for n in 1..10 * SPARE {
+            last = map.try_insert(n).unwrap();
+            assert_eq!(map.get(last), Some(&n));
+            if n % 5 != 0 {
+                assert_eq!(map.take(last), Some(n));
+            }
+            most = most.max(map.slots().places.len());
+        }
+        assert!(most <= 2 * map.len() + SPARE, "{most}");
+        assert_eq!(map.take(last), None);
+        assert_eq!(map.get(first), Some(&0));
+        let ids = map.iter().map(|(id, _)| id).collect::<alloc::vec::Vec<_>>();
+        assert_eq!(ids.len(), map.len());
+        for id in ids {
+            assert!(map.take(id).is_some());
+        }
+        assert!(map.is_empty() && map.slots().places.capacity() <= 4 * SPARE);
     }
 }

@@ -25,6 +25,12 @@ impl WireId {
         (self < Self::LAST).then(|| Self(self.0 + 1))
     }
 
+    /// Returns how many ids later this one is than `first`; `None` if it is an earlier one.
+    #[cfg(feature = "alloc")]
+    pub(super) const fn since(self, first: Self) -> Option<u64> {
+        self.0.checked_sub(first.0)
+    }
+
     /// Reads an id token. Only what [`token`](Self::token) writes is taken: digits without a leading zero. All
     /// other spellings and values are none of ours.
     pub fn from_token(token: &[u8]) -> Option<Self> {

@@ -13,6 +13,7 @@ mod scan;
 mod span;
 mod splice;
 mod text;
+mod token;
 mod utf8;
 
 #[cfg(test)]
@@ -29,3 +30,4 @@ pub use scan::{Scan, Scanned};
 pub use span::Span;
 pub use splice::{Patch, Patches, apply, insert_member, remove_member};
 pub(crate) use text::{Escaped, escape_into};
+pub use token::Token;

@@ -1,10 +1,9 @@
 //! Changing a few bytes of a text and leaving all others as they came.
 
-use alloc::vec::Vec;
+use bytes::{BufMut, BytesMut};
+use smallvec::SmallVec;
 
-use bytes::{BufMut, Bytes, BytesMut};
-
-use super::{Member, Span, text};
+use super::{Member, Span, Token, text};
 
 /// Bytes that take the place of a range; an empty range inserts.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -12,17 +11,17 @@ pub struct Patch {
     /// What is replaced.
     pub at: Span,
     /// By what.
-    pub with: Bytes,
+    pub with: Token,
 }
 
 /// The patches for one text: in order, none overlapping another.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Patches(Vec<Patch>);
+pub struct Patches(SmallVec<[Patch; 2]>);
 
 impl Patches {
-    /// Makes an empty set; allocates nothing.
-    pub const fn new() -> Self {
-        Self(Vec::new())
+    /// Makes an empty set; allocates nothing, nor do the first two patches.
+    pub fn new() -> Self {
+        Self(SmallVec::new())
     }
 
     /// Adds a patch. One that inserts where others insert comes after them; where another range begins, before
@@ -83,7 +82,7 @@ pub fn apply(text: &[u8], patches: &Patches, out: &mut BytesMut) {
 pub fn insert_member(text: &[u8], object: Span, key: &str, value: &[u8]) -> Patch {
     let token = object.of(text);
     let Some(inner) = token.strip_prefix(b"{").and_then(|rest| rest.strip_suffix(b"}")) else {
-        return Patch { at: Span::empty(object.start as usize), with: Bytes::new() };
+        return Patch { at: Span::empty(object.start as usize), with: Token::new() };
     };
     let mut with = BytesMut::with_capacity(key.len() + value.len() + 4);
     if !inner.iter().all(|&byte| is_blank(byte)) {
@@ -93,7 +92,7 @@ pub fn insert_member(text: &[u8], object: Span, key: &str, value: &[u8]) -> Patc
     text::escape_into(&mut with, key);
     with.extend_from_slice(b"\":");
     with.extend_from_slice(value);
-    Patch { at: Span::empty((object.end as usize).saturating_sub(1)), with: with.freeze() }
+    Patch { at: Span::empty((object.end as usize).saturating_sub(1)), with: with.freeze().into() }
 }
 
 /// Makes the patch that takes `member` out of the object at `object`, with exactly one comma: the one after it,
@@ -110,7 +109,7 @@ pub fn remove_member(text: &[u8], object: Span, member: &Member) -> Patch {
         (None, Some(comma)) => Span::new(object.start as usize + comma, end),
         (None, None) => Span::new(start, end),
     };
-    Patch { at, with: Bytes::new() }
+    Patch { at, with: Token::new() }
 }
 
 const fn is_blank(byte: u8) -> bool {

@@ -2,55 +2,46 @@
 
 use alloc::vec::Vec;
 
-use bytes::Bytes;
-
 use super::Value;
-use crate::jsonrpc::{Message, Patch, Patches, Span, find};
+use crate::jsonrpc::{Message, Patch, Patches, Span, Token, find};
 use crate::value::Profile;
 use crate::value::transcode::Transcoder;
 
-/// One value to exchange.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Edit {
-    path: &'static [&'static str],
-    token: Bytes,
-}
+/// Where a value is: a key for each level from the root.
+pub type Path = &'static [&'static str];
 
-/// What is exchanged in one message: an id, and where else ids stand. Everything around it leaves as it came.
-///
-/// # Bounds
-/// One edit for each path; the paths are constants of the code, a handful.
+/// What is exchanged in one message: the id of a request, wherever it stands. Everything around it leaves as it came.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Edits(Vec<Edit>);
+pub struct Edits {
+    places: &'static [Path],
+    token: Token,
+}
 
 impl Edits {
     /// Makes an empty set; allocates nothing.
     pub const fn none() -> Self {
-        Self(Vec::new())
+        Self { places: &[], token: Token::new() }
     }
 
-    /// Exchanges the value at the end of `path`, a key for each level from the root, for the JSON text `token`, which is
-    /// not checked. If there is no such value, nothing is exchanged. Takes the place of any other edit of this path.
-    #[must_use]
-    pub fn with(mut self, path: &'static [&'static str], token: impl Into<Bytes>) -> Self {
-        self.0.retain(|edit| edit.path != path);
-        self.0.push(Edit { path, token: token.into() });
-        self
+    /// Exchanges the values at these places for the JSON text `token`, which is not checked. Where there is no value,
+    /// none is put.
+    pub fn put(places: &'static [Path], token: impl Into<Token>) -> Self {
+        Self { places, token: token.into() }
     }
 
     /// Returns whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+    pub const fn is_empty(&self) -> bool {
+        self.places.is_empty()
     }
 
-    /// Returns the bytes of all tokens.
-    pub fn tokens_len(&self) -> usize {
-        self.0.iter().map(|edit| edit.token.len()).sum()
+    /// Returns the bytes of the token.
+    pub fn token_len(&self) -> usize {
+        self.token.len()
     }
 
     /// Returns what the value at the end of `path` is exchanged for, if it is.
-    pub fn token(&self, path: &[&str]) -> Option<&Bytes> {
-        self.0.iter().find(|edit| edit.path == path).map(|edit| &edit.token)
+    pub fn token(&self, path: &[&str]) -> Option<&Token> {
+        self.places.contains(&path).then_some(&self.token)
     }
 
     /// Returns the patches that make these edits in a message of text.
@@ -74,25 +65,30 @@ impl Edits {
         transcoder: &mut Transcoder,
     ) -> Option<Patches> {
         let mut made = Patches::new();
-        for edit in &self.0 {
-            let Some(at) = value.find(edit.path) else { continue };
-            let mut token = Vec::new();
-            let needs = transcoder.encode(&edit.token, &mut token).ok()?;
-            // A container would stand deeper in the message than alone.
-            if needs.depth > 0 || !profile.takes(&needs) {
+        if self.is_empty() {
+            return Some(made);
+        }
+        let mut token = Vec::new();
+        let needs = transcoder.encode(&self.token, &mut token).ok()?;
+        // A container would stand deeper in the message than alone.
+        let is_good = needs.depth == 0 && profile.takes(&needs);
+        let token = Token::from(&token[..]);
+        for place in self.places {
+            let Some(at) = value.find(place) else { continue };
+            if !is_good {
                 return None;
             }
-            made.try_add(Patch { at, with: token.into() }).ok()?;
+            made.try_add(Patch { at, with: token.clone() }).ok()?;
         }
         Some(made)
     }
 
     fn patches(&self, find: impl Fn(&[&str]) -> Option<Span>) -> Patches {
         let mut made = Patches::new();
-        for edit in &self.0 {
-            if let Some(at) = find(edit.path) {
+        for place in self.places {
+            if let Some(at) = find(place) {
                 // What lies in another exchanged value is gone with that.
-                let _ = made.try_add(Patch { at, with: edit.token.clone() });
+                let _ = made.try_add(Patch { at, with: self.token.clone() });
             }
         }
         made

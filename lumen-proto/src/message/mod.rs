@@ -10,6 +10,6 @@ pub(crate) mod sample;
 mod tests;
 mod value;
 
-pub use edits::Edits;
+pub use edits::{Edits, Path};
 pub use packet::{Encoding, Packet};
 pub use value::{Refused, Value};

@@ -7,7 +7,7 @@ use super::{ID, Mux, Out, Side, SlotId, own};
 use crate::idmap::WireId;
 use crate::jsonrpc::{IdKey, reply};
 use crate::mcp::{Era, paths};
-use crate::message::{Edits, Packet};
+use crate::message::{Edits, Packet, Path};
 use crate::{Port, Reason};
 
 impl Mux {
@@ -57,14 +57,14 @@ impl Mux {
     pub(super) fn answer(&mut self, call: Call, packet: Packet) {
         let Some(owner) = call.owner else { return };
         self.forget(&owner, &call.what);
-        let mut edits = Edits::none().with(ID, owner.id.clone());
-        if matches!(call.what, What::Listen { .. }) {
-            edits = edits.with(paths::ENDED_SUBSCRIPTION, owner.id.clone());
-        }
-        let Some(batch) = call.batch else {
-            return self.tell_client(owner.client, packet, edits);
+        let places: &[Path] = match call.what {
+            What::Listen { .. } => &[ID, paths::ENDED_SUBSCRIPTION],
+            _ => &[ID],
         };
-        match packet.edited(&edits) {
+        let Some(batch) = call.batch else {
+            return self.tell_client(owner.client, packet, Edits::put(places, owner.id));
+        };
+        match packet.edited(&Edits::put(places, owner.id.clone())) {
             Ok(message) => self.gather(batch, Some(message.bytes())),
             Err(reason) => self.gather(batch, Some(&reply::error(Some(&owner.id), &reason, None))),
         }

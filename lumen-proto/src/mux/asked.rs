@@ -1,11 +1,9 @@
 //! What clients ask the hub itself, and how things stand.
 
-use bytes::Bytes;
-
 use super::call::{Call, Owner, Stage, What};
 use super::{Mux, Out, SlotId, own};
 use crate::idmap::WireId;
-use crate::jsonrpc::IdKey;
+use crate::jsonrpc::{IdKey, Token};
 use crate::message::Packet;
 use crate::{Instant, Port, Reason, limits};
 
@@ -32,7 +30,7 @@ impl Mux {
     pub(super) fn on_own(
         &mut self,
         client: Port,
-        id: Bytes,
+        id: Token,
         key: IdKey,
         packet: &Packet,
         batch: Option<u64>,

@@ -3,11 +3,9 @@
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-use bytes::Bytes;
-
 use super::slot::SlotId;
 use crate::idmap::{Growing, IdMap, WireId};
-use crate::jsonrpc::IdKey;
+use crate::jsonrpc::{IdKey, Token};
 use crate::{Instant, Port};
 
 /// A request of a server that a client was asked.
@@ -16,7 +14,7 @@ pub(super) struct Ask {
     pub slot: SlotId,
     pub client: Port,
     /// The server's id as spelled.
-    pub id: Bytes,
+    pub id: Token,
     pub key: IdKey,
     pub due: Option<Instant>,
 }

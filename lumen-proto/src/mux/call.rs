@@ -5,11 +5,9 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use bytes::Bytes;
-
 use super::slot::SlotId;
 use crate::idmap::{Growing, IdMap, WireId};
-use crate::jsonrpc::IdKey;
+use crate::jsonrpc::{IdKey, Token};
 use crate::message::Packet;
 use crate::{Instant, Port};
 
@@ -32,7 +30,7 @@ pub(super) struct Call {
     /// No progress extends it beyond this.
     pub latest: Option<Instant>,
     /// The owner's progress token as spelled.
-    pub token: Option<Bytes>,
+    pub token: Option<Token>,
     /// It asked for log messages, which do not say what they belong to.
     pub wants_log: bool,
     /// Where its answer is gathered, if it came in a batch.
@@ -51,7 +49,7 @@ impl Call {
 pub(super) struct Owner {
     pub client: Port,
     /// The id as spelled.
-    pub id: Bytes,
+    pub id: Token,
     pub key: IdKey,
 }
 

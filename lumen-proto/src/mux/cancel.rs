@@ -1,7 +1,5 @@
 //! Notifications of clients, and requests that are given up.
 
-use bytes::Bytes;
-
 use super::call::{Due, Stage, What};
 use super::slot::Phase;
 use super::{Mux, own};
@@ -48,8 +46,8 @@ impl Mux {
         }
         let Some(call) = self.drop_call(wire) else { return };
         if call.stage == Stage::Sent {
-            let token = Bytes::copy_from_slice(&wire.token());
-            self.tell_child(call.slot, packet, Edits::none().with(paths::CANCELLED_ID, token));
+            let edits = Edits::put(&[paths::CANCELLED_ID], &wire.token()[..]);
+            self.tell_child(call.slot, packet, edits);
         }
     }
 

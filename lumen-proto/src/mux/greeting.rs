@@ -3,14 +3,12 @@
 use alloc::borrow::Cow;
 use alloc::format;
 
-use bytes::Bytes;
-
 use super::call::{Call, Owner, Stage, What};
 use super::request::edits_up;
 use super::slot::{Hello, Phase};
 use super::{Mux, Out, SlotId, own};
 use crate::jsonrpc::{
-    IdKey, Message, Patch, Patches, Span, decode_str, find, members, remove_member, text_is,
+    IdKey, Message, Patch, Patches, Span, Token, decode_str, find, members, remove_member, text_is,
 };
 use crate::mcp::{Era, Revision, paths};
 use crate::message::{Edits, Packet};
@@ -22,7 +20,7 @@ impl Mux {
         &mut self,
         client: Port,
         slot: SlotId,
-        id: Bytes,
+        id: Token,
         key: IdKey,
         packet: &Packet,
         batch: Option<u64>,
@@ -227,7 +225,7 @@ fn adapt(answer: &Message, revision: Option<Revision>) -> Packet {
     let mut patches = Patches::new();
     let result = answer.envelope().result.unwrap_or_default();
     if let (Some(revision), Some(at)) = (revision, find(text, result, &["protocolVersion"])) {
-        let with = Bytes::from(format!("\"{}\"", revision.as_str()));
+        let with = Token::from(&*format!("\"{}\"", revision.as_str()));
         // Neither overlaps the other: they are two members' values.
         let _ = patches.try_add(Patch { at, with });
     }

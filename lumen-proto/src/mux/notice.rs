@@ -58,7 +58,7 @@ impl Mux {
         if let Some(timeout) = self.config.request_timeout {
             self.calls.extend(wire, self.now + timeout);
         }
-        self.tell_client(client, packet, Edits::none().with(paths::PROGRESS_TOKEN, token));
+        self.tell_client(client, packet, Edits::put(&[paths::PROGRESS_TOKEN], token));
     }
 
     /// A log message goes to those who want to know this much.
@@ -94,17 +94,18 @@ impl Mux {
     /// What a server says on a subscription belongs to whoever listens.
     fn on_subscription_notice(&mut self, wire: WireId, packet: Packet) {
         let Some(owner) = self.calls.find(wire).and_then(|call| call.owner.clone()) else { return };
-        let mut edits = Edits::none().with(paths::SUBSCRIPTION, owner.id.clone());
         let is_news =
             !packet.method_is("notifications/subscriptions/acknowledged") || self.calls.acknowledge(wire);
         // What is acknowledged again was sent again after a restart, and the client knows.
         if !is_news {
             return;
         }
-        if packet.method_is("notifications/cancelled") {
-            edits = edits.with(paths::CANCELLED_ID, owner.id);
+        let edits = if packet.method_is("notifications/cancelled") {
             self.drop_call(wire);
-        }
+            Edits::put(&[paths::SUBSCRIPTION, paths::CANCELLED_ID], owner.id)
+        } else {
+            Edits::put(&[paths::SUBSCRIPTION], owner.id)
+        };
         self.tell_client(owner.client, packet, edits);
     }
 }

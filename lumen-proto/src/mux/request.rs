@@ -2,16 +2,14 @@
 
 use alloc::borrow::Cow;
 
-use bytes::Bytes;
-
 use super::call::{Call, Owner, Stage, What};
 use super::slot::Phase;
 use super::waiting::Held;
 use super::{ID, Mux, SlotId};
 use crate::idmap::WireId;
-use crate::jsonrpc::{IdKey, Kind};
+use crate::jsonrpc::{IdKey, Kind, Token};
 use crate::mcp::{self, Era, FromClient, paths};
-use crate::message::{Edits, Packet};
+use crate::message::{Edits, Packet, Path};
 use crate::{Port, Reason, limits};
 
 /// What is read of a request once, for all that has to know it.
@@ -34,7 +32,7 @@ impl<'a> Asked<'a> {
 impl Mux {
     /// Takes a request. In a batch its answer is gathered.
     pub(super) fn on_request(&mut self, client: Port, packet: Packet, batch: Option<u64>) {
-        let id = packet.id().map(|id| Bytes::copy_from_slice(&id)).unwrap_or_default();
+        let id = packet.id().map(|id| Token::from(&id[..])).unwrap_or_default();
         let key = match IdKey::from_token(&id) {
             Ok(key) if id.first() == Some(&b'"') || key.is_integer() => key,
             _ => return self.refuse_request(client, &id, batch, Reason::BadId),
@@ -64,7 +62,7 @@ impl Mux {
             since: self.now,
             due: None,
             latest: None,
-            token: asked.token.as_deref().map(Bytes::copy_from_slice),
+            token: asked.token.as_deref().map(Token::from),
             wants_log: packet.has(paths::ASKED_LEVEL),
             batch,
         };
@@ -294,12 +292,8 @@ impl Mux {
 
 /// What is exchanged in a request on its way to a server: the wire id is also the progress token.
 pub(super) fn edits_up(wire: WireId, has_token: bool) -> Edits {
-    let token = Bytes::copy_from_slice(&wire.token());
-    if has_token {
-        Edits::none().with(ID, token.clone()).with(paths::ASKED_PROGRESS, token)
-    } else {
-        Edits::none().with(ID, token)
-    }
+    let places: &[Path] = if has_token { &[ID, paths::ASKED_PROGRESS] } else { &[ID] };
+    Edits::put(places, &wire.token()[..])
 }
 
 /// Returns the first characters of a method.

@@ -8,7 +8,7 @@ use super::asks::Ask;
 use super::call::Due;
 use super::{ID, Mux, Out, Side, SlotId, own};
 use crate::idmap::WireId;
-use crate::jsonrpc::{IdKey, decode_str};
+use crate::jsonrpc::{IdKey, Token, decode_str};
 use crate::mcp::{self, Era, FromServer, paths};
 use crate::message::{Edits, Packet};
 use crate::{Instant, Port, Reason, limits};
@@ -16,7 +16,7 @@ use crate::{Instant, Port, Reason, limits};
 impl Mux {
     /// Takes a request of a server.
     pub(super) fn on_ask(&mut self, slot: SlotId, packet: Packet) {
-        let id = packet.id().map(|id| Bytes::copy_from_slice(&id)).unwrap_or_default();
+        let id = packet.id().map(|id| Token::from(&id[..])).unwrap_or_default();
         let Ok(key) = IdKey::from_token(&id) else { return };
         if let Some(user) = self.user_of(slot)
             && !packet.method().is_some_and(|method| mcp::is_own(&method))
@@ -46,7 +46,7 @@ impl Mux {
         }
     }
 
-    fn ask(&mut self, slot: SlotId, client: Port, id: Bytes, key: IdKey, packet: Packet) {
+    fn ask(&mut self, slot: SlotId, client: Port, id: Token, key: IdKey, packet: Packet) {
         let is_known = self.asks.is_known(slot, &key);
         let is_full =
             self.clients.get(&client).is_none_or(|known| known.asks.len() >= limits::MAX_CLIENT_CALLS);
@@ -69,14 +69,14 @@ impl Mux {
         if let Some(client) = self.clients.get_mut(&client) {
             client.asks.insert(wire);
         }
-        self.tell_client(client, packet, Edits::none().with(ID, self.client_id(wire)));
+        self.tell_client(client, packet, Edits::put(&[ID], self.client_id(wire)));
     }
 
     /// Takes a client's reply. It is taken only from the client that was asked, and once.
     pub(super) fn on_reply(&mut self, client: Port, packet: Packet) {
         let id = packet.id().map(|id| Bytes::copy_from_slice(&id)).unwrap_or_default();
         match self.take_ask(client, &id) {
-            Some(ask) => self.tell_child(ask.slot, packet, Edits::none().with(ID, ask.id)),
+            Some(ask) => self.tell_child(ask.slot, packet, Edits::put(&[ID], ask.id)),
             None => self.outs.push_back(Out::Unasked { from: Side::Client(client), id }),
         }
     }
@@ -114,11 +114,7 @@ impl Mux {
         let Some(key) = key else { return };
         let Some(wire) = self.asks.by_id(slot, key) else { return };
         if let Some(ask) = self.drop_ask(wire) {
-            self.tell_client(
-                ask.client,
-                packet,
-                Edits::none().with(paths::CANCELLED_ID, self.client_id(wire)),
-            );
+            self.tell_client(ask.client, packet, Edits::put(&[paths::CANCELLED_ID], self.client_id(wire)));
         }
     }
 

@@ -71,7 +71,7 @@ fn put(message: &Message, within: Span, path: &[&str]) -> Option<Message> {
     if missing.is_empty()
         && let Some(taken) = find(text, object, &[KEY])
     {
-        return spliced(text, Patch { at: taken, with: Bytes::from(hello) });
+        return spliced(text, Patch { at: taken, with: Bytes::from(hello).into() });
     }
     // The innermost member first: {"a":{"b":{KEY:hello}}}.
     let mut key = KEY;

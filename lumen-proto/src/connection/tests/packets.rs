@@ -51,12 +51,12 @@ fn one(connection: &mut Connection, bytes: &[u8]) -> Packet {
     packet
 }
 
-fn edits(id: &Fill, token: &Fill) -> Edits {
-    Edits::none().with(&["id"], id.text).with(PROGRESS_TOKEN, token.text)
+fn edits(new: &Fill) -> Edits {
+    Edits::put(&[&["id"], PROGRESS_TOKEN], new.text)
 }
 
-fn fills(random: &mut Random) -> [&'static Fill; 4] {
-    [(); 4].map(|()| &FILLS[random.below(FILLS.len())])
+fn fills(random: &mut Random) -> [&'static Fill; 3] {
+    [(); 3].map(|()| &FILLS[random.below(FILLS.len())])
 }
 
 const MESSAGES: usize = 10_000;
@@ -67,10 +67,10 @@ fn from_line_to_line_every_byte_outside_of_the_edits_stays() {
     let (mut reader, mut writer) = (keeping(Role::Plain), connection(Role::Plain));
     for _ in 0..MESSAGES {
         let sample = Sample::new(&mut random);
-        let [id, token, new_id, new_token] = fills(&mut random);
+        let [id, token, new] = fills(&mut random);
         let packet = one(&mut reader, format!("{}\n", sample.text(id, token)).as_bytes());
-        writer.send_edited(packet, edits(new_id, new_token));
-        assert_eq!(text(&sent(&mut writer)), format!("{}\n", sample.text(new_id, new_token)));
+        writer.send_edited(packet, edits(new));
+        assert_eq!(text(&sent(&mut writer)), format!("{}\n", sample.text(new, new)));
     }
 }
 
@@ -80,15 +80,15 @@ fn from_value_to_value_every_byte_outside_of_the_edits_stays() {
     let (mut reader, mut writer) = (reading(), writing(EXACT));
     for _ in 0..MESSAGES {
         let sample = Sample::new(&mut random);
-        let [id, token, new_id, new_token] = fills(&mut random);
+        let [id, token, new] = fills(&mut random);
         // Their lengths are often longer than they have to be, and their words spelled out: made anew, they would
         // be other bytes.
         let packet = one(&mut reader, &compressed(Kind::REQUEST, &sample.value(id, token)));
         assert_eq!(packet.encoding(), Encoding::Value);
         let kind =
             if packet.kind() == crate::jsonrpc::Kind::Request { Kind::REQUEST } else { Kind::RESPONSE };
-        writer.send_edited(packet, edits(new_id, new_token));
-        assert_eq!(sent(&mut writer), compressed(kind, &sample.value(new_id, new_token)));
+        writer.send_edited(packet, edits(new));
+        assert_eq!(sent(&mut writer), compressed(kind, &sample.value(new, new)));
     }
 }
 
@@ -100,19 +100,19 @@ fn across_carriers_the_document_and_the_spelling_of_its_ids_stay() {
     let mut frames = writing(EXACT);
     for _ in 0..500 {
         let sample = Sample::new(&mut random);
-        let [id, token, new_id, new_token] = fills(&mut random);
-        let expected = value_of(&sample.text(new_id, new_token));
+        let [id, token, new] = fills(&mut random);
+        let expected = value_of(&sample.text(new, new));
         let packet = one(&mut reader, &compressed(Kind::REQUEST, &sample.value(id, token)));
-        writer.send_edited(packet, edits(new_id, new_token));
+        writer.send_edited(packet, edits(new));
         let line = sent(&mut writer);
         assert_eq!(value_of(text(&line)), expected);
         let packet = one(&mut plain, &line);
-        assert_eq!(packet.id().unwrap(), new_id.text.as_bytes());
+        assert_eq!(packet.id().unwrap(), new.text.as_bytes());
         // A text that goes compressed is edited first.
         let packet = one(&mut plain, format!("{}\n", sample.text(id, token)).as_bytes());
         let kind =
             if packet.kind() == crate::jsonrpc::Kind::Request { Kind::REQUEST } else { Kind::RESPONSE };
-        frames.send_edited(packet, edits(new_id, new_token));
+        frames.send_edited(packet, edits(new));
         assert_eq!(sent(&mut frames), compressed(kind, &expected));
     }
 }
@@ -122,7 +122,7 @@ const CALL: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"n
 #[test]
 fn a_client_gets_its_id_as_it_spelled_it_wherever_text_can_carry_it() {
     for id in ["1e0", r#""\u0061""#, "-0.0", "12345678901234567890"] {
-        let edits = Edits::none().with(&["id"], id);
+        let edits = Edits::put(&[&["id"]], id);
         let expected = CALL.replace(":1,", &format!(":{id},"));
         let mut line = connection(Role::Plain);
         line.send_edited(packet_of(CALL), edits.clone());
@@ -136,7 +136,7 @@ fn a_client_gets_its_id_as_it_spelled_it_wherever_text_can_carry_it() {
 #[test]
 fn what_a_lesser_peer_would_not_get_goes_as_text() {
     let whole = CALL.replace("\"x\"", "1.0");
-    let edits = Edits::none().with(&["id"], "7");
+    let edits = Edits::put(&[&["id"]], "7");
     let mut exact = writing(EXACT);
     exact.send_edited(packet_of(&whole), edits.clone());
     assert_eq!(sent(&mut exact), compressed(Kind::REQUEST, &value_of(&whole.replace(":1,", ":7,"))));
@@ -146,7 +146,7 @@ fn what_a_lesser_peer_would_not_get_goes_as_text() {
     // The document would fit, the id does not.
     for (caps, id) in [(EXACT, "1e400"), (EXACT, r#""\ud800""#), (r#"["compression"]"#, "1e0")] {
         let mut writer = writing(caps);
-        writer.send_edited(packet_of(CALL), Edits::none().with(&["id"], id));
+        writer.send_edited(packet_of(CALL), Edits::put(&[&["id"]], id));
         assert_eq!(sent(&mut writer), framed(Kind::REQUEST, &CALL.replace(":1,", &format!(":{id},"))));
     }
 }
@@ -202,9 +202,9 @@ fn a_line_too_long_is_given_back_with_its_edits() {
     config.max_line = CALL.len();
     let mut c = Connection::new(config);
     c.handle_opened(Instant::ZERO);
-    let longer = Edits::none().with(&["id"], "12");
+    let longer = Edits::put(&[&["id"]], "12");
     for packet in [message(CALL), packet_of(CALL)] {
-        c.send_edited(packet.clone(), Edits::none().with(&["id"], "2"));
+        c.send_edited(packet.clone(), Edits::put(&[&["id"]], "2"));
         assert!(c.queued() > packet.len() + 1, "what it takes to keep it counts too");
         assert_eq!(text(&sent(&mut c)), format!("{}\n", CALL.replace(":1,", ":2,")));
         c.send_edited(packet.clone(), longer.clone());
@@ -233,25 +233,25 @@ fn a_handshake_in_a_value_loses_its_offer_and_its_answer_gets_the_echo() {
     for answer in [message(&bare.replace(":0,", ":99,")), packet_of(&bare.replace(":0,", ":99,"))] {
         let mut server = reading();
         let _ = one(&mut server, &compressed(Kind::REQUEST, &value_of(&offered)));
-        server.send_edited(answer, Edits::none().with(&["id"], "0"));
+        server.send_edited(answer, Edits::put(&[&["id"]], "0"));
         let out = sent(&mut server);
         let sent = frame_text(&out);
         assert!(sent.contains(r#""id":0"#) && sent.contains("dev.lumen/transport"), "{sent}");
     }
     // An answer that is none to the handshake, by the id that the client knows.
-    server.send_edited(message(bare), Edits::none().with(&["id"], "5"));
+    server.send_edited(message(bare), Edits::put(&[&["id"]], "5"));
     let out = sent(&mut server);
     assert!(!frame_text(&out).contains("dev.lumen"));
     // Toward a server: the offer is added under the id that goes out, the echo taken out of a value.
     let mut c = keeping(Role::Client { mode: Mode::Offer, probe_timeout: limits::PROBE_TIMEOUT });
-    c.send_edited(packet_of(&INIT.replace(":0,", ":99,")), Edits::none().with(&["id"], "0"));
+    c.send_edited(packet_of(&INIT.replace(":0,", ":99,")), Edits::put(&[&["id"]], "0"));
     let out = sent(&mut c);
     assert!(text(&out).contains(r#""id":0"#) && text(&out).contains("dev.lumen/transport"));
     c.handle_data(format!("{echoed}\n").as_bytes());
     assert_eq!(events(&mut c), [Event::Message(message(bare))]);
     let mut c = keeping(Role::Client { mode: Mode::Auto, probe_timeout: limits::PROBE_TIMEOUT });
     c.handle_data(ACK);
-    c.send_edited(packet_of(&INIT.replace(":0,", ":99,")), Edits::none().with(&["id"], "0"));
+    c.send_edited(packet_of(&INIT.replace(":0,", ":99,")), Edits::put(&[&["id"]], "0"));
     let _ = sent(&mut c);
     let _ = events(&mut c);
     assert_eq!(one(&mut c, &compressed(Kind::RESPONSE, &value_of(&echoed))), message(bare));

@@ -114,8 +114,11 @@ impl Hub {
                 self.tell(HubEvent::Stream(Event::Rejected { port, id, reason }));
             }
             StreamEvent::Unsent { message, edits, reason } => {
-                let id =
-                    edits.token(&["id"]).cloned().or_else(|| message.id().map(|id| id.into_owned().into()));
+                let id = edits
+                    .token(&["id"])
+                    .cloned()
+                    .map(Bytes::from)
+                    .or_else(|| message.id().map(|id| id.into_owned().into()));
                 if message.envelope().method.is_some() {
                     self.mux.handle_child_unsent(now, slot, &edits, reason);
                 } else if let Some(id) = &id {

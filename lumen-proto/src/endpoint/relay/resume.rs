@@ -108,7 +108,7 @@ impl Relay {
         }
         let Some(initialize) = link.recall.handshake().cloned() else { return self.go_on() };
         link.state = State::Resuming;
-        let edits = Edits::none().with(&["id"], link.ask(Private::Handshake));
+        let edits = Edits::put(&[&["id"]], link.ask(Private::Handshake));
         self.server.send_edited(self.now, initialize.into(), edits);
     }
 

@@ -56,7 +56,7 @@ fn raw_line_ends_become_spaces_in_a_line_only() {
     let message = self::message(r#"{"id":1,"result":0}"#);
     let mut patches = Patches::new();
     let with = Bytes::from_static(b"[\n1,\r2]");
-    patches.try_add(Patch { at: message.envelope().result.unwrap(), with }).unwrap();
+    patches.try_add(Patch { at: message.envelope().result.unwrap(), with: with.into() }).unwrap();
     assert_eq!(line(&message, &patches), "{\"id\":1,\"result\":[ 1, 2]}\n");
 }
 
@@ -68,14 +68,14 @@ fn ids_of_two_clients_go_out_and_come_back_as_spelled() {
         let request = message(&std::format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"m"}}"#));
         let mut patches = Patches::new();
         let with = Bytes::from(std::format!("{wire}"));
-        patches.try_add(Patch { at: request.envelope().id.unwrap(), with }).unwrap();
+        patches.try_add(Patch { at: request.envelope().id.unwrap(), with: with.into() }).unwrap();
         let sent = std::format!("{{\"jsonrpc\":\"2.0\",\"id\":{wire},\"method\":\"m\"}}\n");
         assert_eq!(line(&request, &patches), sent.as_bytes());
 
         let answer = message(&std::format!(r#"{{"result":{{"id":9}},"id":{wire}}}"#));
         let mut patches = Patches::new();
         let with = Bytes::copy_from_slice(request.id().unwrap());
-        patches.try_add(Patch { at: answer.envelope().id.unwrap(), with }).unwrap();
+        patches.try_add(Patch { at: answer.envelope().id.unwrap(), with: with.into() }).unwrap();
         let returned = std::format!("{{\"result\":{{\"id\":9}},\"id\":{id}}}\n");
         assert_eq!(line(&answer, &patches), returned.as_bytes());
     }

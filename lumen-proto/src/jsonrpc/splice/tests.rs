@@ -22,7 +22,7 @@ fn one(patch: Patch) -> Patches {
 }
 
 fn patch(start: usize, end: usize, with: &str) -> Patch {
-    Patch { at: Span::new(start, end), with: Bytes::copy_from_slice(with.as_bytes()) }
+    Patch { at: Span::new(start, end), with: with.into() }
 }
 
 proptest! {
@@ -119,7 +119,7 @@ fn nested_changes_leave_the_rest() {
     let extensions =
         crate::jsonrpc::find(text.as_bytes(), root, &["params", "capabilities", "extensions"]).unwrap();
     let mut patches = one(insert_member(text.as_bytes(), extensions, "y", b"{}"));
-    patches.try_add(Patch { at: id, with: Bytes::from_static(b"\"seven\"") }).unwrap();
+    patches.try_add(Patch { at: id, with: "\"seven\"".into() }).unwrap();
     let expected =
         r#"{"id":"seven","method":"initialize","params":{"capabilities":{"extensions":{"x":1e0,"y":{}}}}}"#;
     assert_eq!(applied(text, &patches), expected);
@@ -134,6 +134,6 @@ fn senseless_ranges_change_nothing_or_are_cut() {
     assert_eq!(applied(text, &one(patch(50, 100, "x"))), "[1]x");
     assert!(Patches::new().try_add(patch(2, 1, "")).is_err());
     let beyond = Member { key: Span::new(90, 91), value: Span::new(92, 95) };
-    assert_eq!(remove_member(text.as_bytes(), Span::new(0, 3), &beyond).with, "");
+    assert_eq!(remove_member(text.as_bytes(), Span::new(0, 3), &beyond).with, Token::new());
     assert_eq!(serde_json::from_str::<Value>(text).unwrap().to_string(), text);
 }
