@@ -271,6 +271,10 @@ impl ServerLeg {
         self.supervisor.poll_action()
     }
 
+    pub(super) fn has_event(&self) -> bool {
+        !self.events.is_empty()
+    }
+
     pub(super) fn poll_event(&mut self) -> Option<LegEvent> {
         self.events.pop_front()
     }

@@ -37,6 +37,9 @@ impl IdKey {
     /// [`Reason::NullId`] for `null`, [`Reason::LongId`] beyond [`limits::MAX_ID`] bytes, [`Reason::BadId`] for
     /// everything else that is no string or number.
     pub fn from_token(token: &[u8]) -> Result<Self, Reason> {
+        if let Some(integer) = short_integer(token) {
+            return Ok(Self(Repr::Integer(integer)));
+        }
         check(token)?;
         let mut cursor = Cursor::new(token, 0);
         let repr = if token.first() == Some(&b'"') {
@@ -59,6 +62,16 @@ impl IdKey {
             Repr::Text(_) => false,
         }
     }
+}
+
+/// Reads what most ids are: a few digits, the first of them no zero.
+fn short_integer(token: &[u8]) -> Option<i64> {
+    if token.len() > 18 || !matches!(token.first(), Some(b'1'..=b'9')) {
+        return None;
+    }
+    token
+        .iter()
+        .try_fold(0, |value, digit| digit.is_ascii_digit().then(|| value * 10 + i64::from(digit - b'0')))
 }
 
 /// Tells by the first byte and the length whether a valid JSON value may be an id.

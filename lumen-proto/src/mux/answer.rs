@@ -173,7 +173,7 @@ impl Mux {
     }
 
     fn forget(&mut self, owner: &Owner, what: &What) {
-        let Some(client) = self.clients.get_mut(&owner.client) else { return };
+        let Some(client) = self.clients.get_mut(owner.client) else { return };
         client.calls.remove(&owner.key);
         if let What::Listen { packet, .. } = what {
             client.kept = client.kept.saturating_sub(packet.len());
@@ -199,6 +199,6 @@ impl Mux {
     /// Returns the call that a client knows under this id.
     pub(super) fn call_of(&self, client: Port, id: &[u8]) -> Option<WireId> {
         let key = IdKey::from_token(id).ok()?;
-        self.clients.get(&client)?.calls.get(&key).copied()
+        self.clients.get(client)?.calls.get(&key).copied()
     }
 }

@@ -35,7 +35,7 @@ impl Mux {
         packet: &Packet,
         batch: Option<u64>,
     ) {
-        let Some(known) = self.clients.get(&client) else { return };
+        let Some(known) = self.clients.get(client) else { return };
         let refused = if !packet.method_is(STATUS) {
             Some(Reason::NoMethod)
         } else if known.calls.contains_key(&key) {
@@ -65,7 +65,7 @@ impl Mux {
         let Some(wire) = self.calls.add(call) else {
             return self.refuse_request(client, &id, batch, Reason::Busy);
         };
-        if let Some(client) = self.clients.get_mut(&client) {
+        if let Some(client) = self.clients.get_mut(client) {
             client.calls.insert(key, wire);
         }
         self.outs.push_back(Out::Asked { wire, client });
@@ -92,7 +92,7 @@ impl Mux {
             wire,
             client: call.owner.as_ref().map(|owner| owner.client),
             slot: call.slot,
-            method: &call.method,
+            method: core::str::from_utf8(&call.method).unwrap_or_default(),
             since: call.since,
         })
     }

@@ -1,7 +1,6 @@
 //! Requests in flight: whose they are, what their answers mean, and when they are due.
 
-use alloc::boxed::Box;
-use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::collections::BTreeSet;
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -23,7 +22,7 @@ pub(super) struct Call {
     pub what: What,
     pub stage: Stage,
     /// Its method, for those who want to know what is going on.
-    pub method: Box<str>,
+    pub method: Token,
     pub since: Instant,
     /// When it is given up.
     pub due: Option<Instant>,
@@ -101,8 +100,6 @@ pub(super) enum Due {
 pub(super) struct Calls {
     map: IdMap<Growing<Call>>,
     dues: BTreeSet<(Instant, Due)>,
-    /// How many calls of a client a server works on; what it asks meanwhile is most likely about these.
-    busy: BTreeMap<(SlotId, Port), usize>,
     /// Calls that a server works on and that asked for log messages.
     logging: BTreeSet<(SlotId, WireId)>,
 }
@@ -113,7 +110,7 @@ impl Calls {
         let due = call.due;
         let wire = self.map.try_insert(call).ok()?;
         if let Some(call) = self.map.get(wire) {
-            note(&mut self.busy, &mut self.logging, wire, call, true);
+            note(&mut self.logging, wire, call, true);
         }
         if let Some(due) = due {
             self.dues.insert((due, Due::Call(wire)));
@@ -124,7 +121,7 @@ impl Calls {
     /// Takes a call out: whatever else comes for it finds nothing.
     pub(super) fn take(&mut self, wire: WireId) -> Option<Call> {
         let call = self.map.take(wire)?;
-        note(&mut self.busy, &mut self.logging, wire, &call, false);
+        note(&mut self.logging, wire, &call, false);
         if let Some(due) = call.due {
             self.dues.remove(&(due, Due::Call(wire)));
         }
@@ -141,9 +138,9 @@ impl Calls {
         if let Some(old) = call.due {
             self.dues.remove(&(old, Due::Call(wire)));
         }
-        note(&mut self.busy, &mut self.logging, wire, call, false);
+        note(&mut self.logging, wire, call, false);
         change(call);
-        note(&mut self.busy, &mut self.logging, wire, call, true);
+        note(&mut self.logging, wire, call, true);
         if let Some(new) = call.due {
             self.dues.insert((new, Due::Call(wire)));
         }
@@ -216,11 +213,18 @@ impl Calls {
         self.map.iter().filter(|(_, call)| call.slot == slot).map(|(wire, _)| wire).collect()
     }
 
-    /// Returns the one client that this server works for, if there is exactly one.
+    /// Returns the one client that this server works for, if there is exactly one: what the server asks meanwhile is most
+    /// likely about that. Looked for when a server asks, which is seldom, instead of counted with every request.
     pub(super) fn sole_client(&self, slot: SlotId) -> Option<Port> {
-        let mut clients = self.busy.range((slot, Port::new(0))..).take_while(|((of, _), _)| *of == slot);
-        let ((_, client), _) = clients.next()?;
-        clients.next().is_none().then_some(*client)
+        let at_work = |call: &&Call| {
+            call.slot == slot
+                && call.stage == Stage::Sent
+                && matches!(call.what, What::Request | What::Discover)
+        };
+        let calls = self.map.iter().map(|(_, call)| call).filter(at_work);
+        let mut clients = calls.filter_map(|call| Some(call.owner.as_ref()?.client));
+        let first = clients.next()?;
+        clients.all(|client| client == first).then_some(first)
     }
 
     /// Returns the owner of the one call that asked this server for log messages, if there is exactly one.
@@ -242,33 +246,14 @@ impl Calls {
     }
 }
 
-/// Counts a call that comes or goes, while the server works on it.
-fn note(
-    busy: &mut BTreeMap<(SlotId, Port), usize>,
-    logging: &mut BTreeSet<(SlotId, WireId)>,
-    wire: WireId,
-    call: &Call,
-    comes: bool,
-) {
-    if call.stage != Stage::Sent {
-        return;
-    }
-    if call.wants_log {
+/// Notes a call that comes or goes, while the server works on it.
+fn note(logging: &mut BTreeSet<(SlotId, WireId)>, wire: WireId, call: &Call, comes: bool) {
+    if call.stage == Stage::Sent && call.wants_log {
         if comes {
             logging.insert((call.slot, wire));
         } else {
             logging.remove(&(call.slot, wire));
         }
-    }
-    let Some(owner) = &call.owner else { return };
-    if !matches!(call.what, What::Request | What::Discover) {
-        return;
-    }
-    let key = (call.slot, owner.client);
-    let count = busy.entry(key).or_default();
-    *count = if comes { *count + 1 } else { count.saturating_sub(1) };
-    if *count == 0 {
-        busy.remove(&key);
     }
 }
 

@@ -11,7 +11,7 @@ impl Mux {
     /// Takes a notification of a client.
     pub(super) fn on_client_notification(&mut self, client: Port, packet: Packet) {
         let class = packet.method().map_or(FromClient::Forward, |method| mcp::from_client(&method, false));
-        let Some(known) = self.clients.get(&client) else { return };
+        let Some(known) = self.clients.get(client) else { return };
         let class = match class {
             FromClient::Drop | FromClient::Progress if self.config.private => FromClient::Forward,
             class => class,

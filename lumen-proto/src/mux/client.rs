@@ -2,8 +2,10 @@
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
+use alloc::vec::Vec;
 
 use super::slot::SlotId;
+use crate::Port;
 use crate::idmap::WireId;
 use crate::jsonrpc::IdKey;
 use crate::mcp::{Capability, Era, Level, Revision};
@@ -59,6 +61,44 @@ impl Default for Client {
             kept: 0,
         }
     }
+}
+
+/// All clients, each at the place that its port names.
+///
+/// # Bounds
+/// A place for each client that was ever there at the same time, as ports are given out.
+#[derive(Debug, Default)]
+pub(super) struct Clients(Vec<Option<(Port, Client)>>);
+
+impl Clients {
+    /// Adds one, in place of who was there before.
+    pub(super) fn insert(&mut self, port: Port, client: Client) {
+        let at = place(port);
+        if self.0.len() <= at {
+            self.0.resize_with(at + 1, || None);
+        }
+        if let Some(place) = self.0.get_mut(at) {
+            *place = Some((port, client));
+        }
+    }
+
+    pub(super) fn remove(&mut self, port: Port) -> Option<Client> {
+        let place = self.0.get_mut(place(port))?;
+        place.take_if(|(there, _)| *there == port).map(|(_, client)| client)
+    }
+
+    pub(super) fn get(&self, port: Port) -> Option<&Client> {
+        self.0.get(place(port))?.as_ref().filter(|(there, _)| *there == port).map(|(_, client)| client)
+    }
+
+    pub(super) fn get_mut(&mut self, port: Port) -> Option<&mut Client> {
+        self.0.get_mut(place(port))?.as_mut().filter(|(there, _)| *there == port).map(|(_, client)| client)
+    }
+}
+
+/// Places are 32 bits, and so is the smallest address space that this is made for.
+const fn place(port: Port) -> usize {
+    port.index() as usize
 }
 
 impl Client {

@@ -48,7 +48,7 @@ impl Mux {
         let wanted = packet
             .token(&["params", "protocolVersion"])
             .and_then(|token| decode_str(&token).map(Cow::into_owned));
-        if let Some(client) = self.clients.get_mut(&client) {
+        if let Some(client) = self.clients.get_mut(client) {
             client.declare(packet);
             client.revision = wanted.as_deref().and_then(Revision::parse);
             client.calls.insert(key, wire);
@@ -82,7 +82,7 @@ impl Mux {
         // With all wire ids in use the server's next start is as good as this one.
         let Some(wire) = self.calls.add(call) else { return self.outs.push_back(Out::Refused(slot)) };
         self.slot_mut(slot).phase = Phase::Greeting(wire);
-        match self.user_of(slot).and_then(|user| self.clients.get(&user)?.hello.clone()) {
+        match self.user_of(slot).and_then(|user| self.clients.get(user)?.hello.clone()) {
             Some(hello) => {
                 let edits = edits_up(wire, hello.has(paths::ASKED_PROGRESS));
                 self.tell_child(slot, hello, edits);
@@ -100,7 +100,7 @@ impl Mux {
         self.slot_mut(slot).hello = Some(Hello { answer, revision });
         self.not_modern |= self.ended_by_discover;
         // A client whose session is its own says so itself, the first time.
-        let user = self.user_of(slot).and_then(|user| self.clients.get(&user));
+        let user = self.user_of(slot).and_then(|user| self.clients.get(user));
         if !self.config.private || user.is_some_and(|user| user.is_initialized) {
             self.tell_child_own(slot, own::notification("notifications/initialized"));
         }
@@ -109,7 +109,7 @@ impl Mux {
 
     /// Keeps what a client says of itself, until it has been answered and for each start of its server.
     pub(super) fn keep_hello(&mut self, client: Port, packet: &Packet) -> Result<(), Reason> {
-        let Some(known) = self.clients.get_mut(&client).filter(|known| !known.is_live) else { return Ok(()) };
+        let Some(known) = self.clients.get_mut(client).filter(|known| !known.is_live) else { return Ok(()) };
         let kept = known.kept.saturating_sub(known.hello.as_ref().map_or(0, Packet::len));
         if kept.saturating_add(packet.len()) > limits::MAX_CLIENT_KEPT {
             return Err(Reason::Busy);
@@ -121,7 +121,7 @@ impl Mux {
 
     /// A client has taken note of the answer to its handshake.
     pub(super) fn on_initialized(&mut self, client: Port, packet: Packet) {
-        let Some(known) = self.clients.get_mut(&client) else { return };
+        let Some(known) = self.clients.get_mut(client) else { return };
         known.is_initialized = true;
         if let Some(slot) = known.slot.filter(|slot| self.slot(*slot).is_ready()) {
             self.tell_child(slot, packet, Edits::none());
@@ -167,14 +167,14 @@ impl Mux {
     fn greet(&mut self, slot: SlotId, wire: crate::idmap::WireId) {
         let Some(owner) = self.calls.find(wire).and_then(|call| call.owner.clone()) else { return };
         let Some(hello) = &self.slot(slot).hello else { return };
-        let wanted = self.clients.get(&owner.client).and_then(|client| client.revision);
+        let wanted = self.clients.get(owner.client).and_then(|client| client.revision);
         let (revision, answer) = if self.config.private {
             (hello.revision, Packet::from(hello.answer.clone()))
         } else {
             let revision = hello.revision.map(|revision| revision.answer_for(wanted));
             (revision, adapt(&hello.answer, revision))
         };
-        if let Some(client) = self.clients.get_mut(&owner.client) {
+        if let Some(client) = self.clients.get_mut(owner.client) {
             client.revision = revision;
             client.is_live = true;
         }
@@ -204,7 +204,7 @@ impl Mux {
             let is_meant = |known: &&super::client::Client| {
                 known.is_live && known.era != Some(Era::Modern) && is_meant(known)
             };
-            if self.clients.get(client).filter(is_meant).is_some() {
+            if self.clients.get(*client).filter(is_meant).is_some() {
                 let (client, packet) = (*client, packet.clone());
                 self.outs.push_back(Out::Client { client, packet, edits: Edits::none(), own: false });
             }

@@ -20,7 +20,7 @@ mod slot;
 mod teardown;
 mod waiting;
 
-use alloc::collections::{BTreeMap, VecDeque};
+use alloc::collections::VecDeque;
 use core::time::Duration;
 
 use bytes::Bytes;
@@ -28,7 +28,7 @@ use bytes::Bytes;
 use self::asks::Asks;
 use self::batch::Batches;
 use self::call::{Call, Calls};
-use self::client::Client;
+use self::client::{Client, Clients};
 use self::slot::Slot;
 use crate::idmap::WireId;
 use crate::jsonrpc::Kind;
@@ -152,7 +152,7 @@ pub enum Side {
 #[derive(Debug, Default)]
 pub struct Mux {
     config: Config,
-    clients: BTreeMap<Port, Client>,
+    clients: Clients,
     slots: [Slot; 2],
     calls: Calls,
     asks: Asks,
@@ -186,7 +186,7 @@ impl Mux {
     /// Takes a message of a client.
     pub fn handle_client(&mut self, now: Instant, client: Port, packet: Packet) {
         self.advance(now);
-        if !self.clients.contains_key(&client) {
+        if self.clients.get(client).is_none() {
             return;
         }
         match packet.kind() {
@@ -246,12 +246,12 @@ impl Mux {
 
     /// Returns the server that a client uses.
     pub fn slot_of(&self, client: Port) -> Option<SlotId> {
-        self.clients.get(&client)?.slot
+        self.clients.get(client)?.slot
     }
 
     /// Returns how many requests of a client are not answered. Its subscriptions do not count.
     pub fn owed(&self, client: Port) -> usize {
-        let calls = self.clients.get(&client).into_iter().flat_map(|client| client.calls.values());
+        let calls = self.clients.get(client).into_iter().flat_map(|client| client.calls.values());
         calls.filter(|wire| self.calls.find(**wire).is_some_and(|call| !call.is_listen())).count()
     }
 

@@ -70,7 +70,7 @@ impl Mux {
             return self.refuse_request(client, &id, batch, Reason::Busy);
         };
         let is_listen = self.calls.find(wire).is_some_and(Call::is_listen);
-        if let Some(client) = self.clients.get_mut(&client) {
+        if let Some(client) = self.clients.get_mut(client) {
             client.calls.insert(key, wire);
             client.kept += if is_listen { packet.len() } else { 0 };
         }
@@ -83,7 +83,7 @@ impl Mux {
 
     /// Takes a batch: element by element, and only from a client whose revision has them.
     pub(super) fn on_batch(&mut self, client: Port, packet: &Packet) {
-        let revision = self.clients.get(&client).and_then(|client| client.revision);
+        let revision = self.clients.get(client).and_then(|client| client.revision);
         let may = revision.is_some_and(mcp::Revision::may_batch);
         let requests = packet.batch().filter(|element| element.kind() == Kind::Request).count();
         if !may {
@@ -116,7 +116,7 @@ impl Mux {
         key: &IdKey,
         asked: &Asked<'_>,
     ) -> Result<SlotId, Reason> {
-        let known = self.clients.get(&client).ok_or(Reason::ClientGone)?;
+        let known = self.clients.get(client).ok_or(Reason::ClientGone)?;
         if known.is_visitor {
             return Err(Reason::Full);
         }
@@ -136,10 +136,13 @@ impl Mux {
         if class == FromClient::Listen && known.kept.saturating_add(packet.len()) > limits::MAX_CLIENT_KEPT {
             return Err(Reason::Busy);
         }
-        let opening = Era::of_opening(&asked.method, packet.has(paths::PROTOCOL_VERSION));
+        // Who was greeted stays.
+        let is_greeted = known.era == Some(Era::Legacy);
+        let opens = || Era::of_opening(&asked.method, packet.has(paths::PROTOCOL_VERSION));
+        let opening = if is_greeted { None } else { opens() };
         let (slot, era) = self.place(client, opening, class)?;
         let is_there =
-            self.clients.get(&client).is_some_and(|known| (known.slot, known.era) == (Some(slot), era));
+            self.clients.get(client).is_some_and(|known| (known.slot, known.era) == (Some(slot), era));
         if !is_there || (era.is_some() && self.slot(slot).era != era) {
             self.move_to(client, slot, era);
         }
@@ -160,7 +163,7 @@ impl Mux {
         }
         let method = packet.method().unwrap_or_default();
         let class = mcp::from_client(&method, true);
-        if class == FromClient::Own || self.clients.get(&client).is_some_and(|client| client.is_visitor) {
+        if class == FromClient::Own || self.clients.get(client).is_some_and(|client| client.is_visitor) {
             return None;
         }
         let opening = Era::of_opening(&method, packet.has(paths::PROTOCOL_VERSION));
@@ -174,7 +177,7 @@ impl Mux {
         opening: Option<Era>,
         class: FromClient,
     ) -> Result<(SlotId, Option<Era>), Reason> {
-        let known = self.clients.get(&client).ok_or(Reason::ClientGone)?;
+        let known = self.clients.get(client).ok_or(Reason::ClientGone)?;
         // Who was greeted stays; a modern client that begins anew with a handshake was told to.
         let era = match (known.era, opening) {
             (Some(Era::Legacy), _) => Some(Era::Legacy),
@@ -224,7 +227,7 @@ impl Mux {
             self.leave(client, other);
         }
         self.slot_mut(slot).users.insert(client);
-        if let Some(client) = self.clients.get_mut(&client) {
+        if let Some(client) = self.clients.get_mut(client) {
             client.slot = Some(slot);
             client.era = era;
             // The others are greeted only when their handshake is answered.
@@ -298,6 +301,9 @@ pub(super) fn edits_up(wire: WireId, has_token: bool) -> Edits {
 
 /// Returns the first characters of a method.
 fn excerpt(method: &str) -> &str {
+    if method.len() <= limits::MAX_EXCERPT {
+        return method;
+    }
     let end = method.char_indices().nth(limits::MAX_EXCERPT).map_or(method.len(), |(end, _)| end);
     method.get(..end).unwrap_or(method)
 }

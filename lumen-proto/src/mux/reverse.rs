@@ -21,7 +21,7 @@ impl Mux {
         if let Some(user) = self.user_of(slot)
             && !packet.method().is_some_and(|method| mcp::is_own(&method))
         {
-            return match self.clients.get(&user).filter(|user| user.can_reply) {
+            return match self.clients.get(user).filter(|user| user.can_reply) {
                 Some(_) => self.ask(slot, user, id, key, packet),
                 None => self.answer_child(slot, own::error(Some(&id), &Reason::ClientGone, None)),
             };
@@ -32,7 +32,7 @@ impl Mux {
             Some(FromServer::Reverse(capability)) => {
                 // Nothing says what it is about, so only a client that is alone at work can be meant.
                 let client = self.calls.sole_client(slot).filter(|client| {
-                    let known = self.clients.get(client);
+                    let known = self.clients.get(*client);
                     known.is_some_and(|known| {
                         known.era == Some(Era::Legacy) && known.can_reply && known.can(capability)
                     })
@@ -49,7 +49,7 @@ impl Mux {
     fn ask(&mut self, slot: SlotId, client: Port, id: Token, key: IdKey, packet: Packet) {
         let is_known = self.asks.is_known(slot, &key);
         let is_full =
-            self.clients.get(&client).is_none_or(|known| known.asks.len() >= limits::MAX_CLIENT_CALLS);
+            self.clients.get(client).is_none_or(|known| known.asks.len() >= limits::MAX_CLIENT_CALLS);
         let due = self.config.request_timeout.map(|timeout| self.now + timeout);
         let ask = Ask { slot, client, id: id.clone(), key: key.clone(), due };
         let added = if is_known {
@@ -66,7 +66,7 @@ impl Mux {
         if let Some(due) = due {
             self.calls.set_due(Due::Ask(wire), due);
         }
-        if let Some(client) = self.clients.get_mut(&client) {
+        if let Some(client) = self.clients.get_mut(client) {
             client.asks.insert(wire);
         }
         self.tell_client(client, packet, Edits::put(&[ID], self.client_id(wire)));
@@ -156,7 +156,7 @@ impl Mux {
         if let Some(due) = ask.due {
             self.calls.clear_due(Due::Ask(wire), due);
         }
-        if let Some(client) = self.clients.get_mut(&ask.client) {
+        if let Some(client) = self.clients.get_mut(ask.client) {
             client.asks.remove(&wire);
         }
         Some(ask)

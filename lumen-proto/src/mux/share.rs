@@ -21,7 +21,7 @@ impl Mux {
     pub(super) fn on_subscribe(&mut self, wire: WireId, packet: Packet) {
         let Some((slot, client)) = self.owner_of(wire) else { return };
         let Some((token, uri)) = resource(&packet) else { return self.send_call(wire, packet) };
-        let Some(known) = self.clients.get_mut(&client) else { return };
+        let Some(known) = self.clients.get_mut(client) else { return };
         if !known.subscriptions.contains(&uri)
             && known.kept.saturating_add(uri.len()) > limits::MAX_CLIENT_KEPT
         {
@@ -154,7 +154,7 @@ impl Mux {
         let level = level.and_then(|token| decode_str(&token).and_then(|level| Level::parse(&level)));
         // What we do not know, the server may.
         let Some(level) = level else { return self.send_call(wire, packet) };
-        if let Some(client) = self.clients.get_mut(&client) {
+        if let Some(client) = self.clients.get_mut(client) {
             client.level = Some(level);
         }
         let wanted = self.wanted_level(slot).unwrap_or(level);
@@ -228,7 +228,7 @@ impl Mux {
 
     fn wanted_level(&self, slot: SlotId) -> Option<Level> {
         let users = self.slot(slot).users.iter();
-        users.filter_map(|client| self.clients.get(client)?.level).min()
+        users.filter_map(|client| self.clients.get(*client)?.level).min()
     }
 
     fn owner_of(&self, wire: WireId) -> Option<(SlotId, Port)> {
@@ -303,7 +303,7 @@ impl Mux {
     }
 
     fn forget_subscription(&mut self, client: Port, uri: &str) {
-        if let Some(client) = self.clients.get_mut(&client)
+        if let Some(client) = self.clients.get_mut(client)
             && client.subscriptions.remove(uri)
         {
             client.kept = client.kept.saturating_sub(uri.len());

@@ -26,7 +26,7 @@ impl Mux {
     /// A client is gone: nobody else must notice.
     pub fn handle_client_gone(&mut self, now: Instant, client: Port) {
         self.advance(now);
-        let Some(known) = self.clients.remove(&client) else { return };
+        let Some(known) = self.clients.remove(client) else { return };
         self.batches.drop_client(client);
         self.drop_asks_of_client(known.asks);
         for wire in known.calls.into_values() {
@@ -49,7 +49,7 @@ impl Mux {
         if !self.slot_mut(slot).users.remove(&client) {
             return;
         }
-        let Some(known) = self.clients.get_mut(&client) else { return };
+        let Some(known) = self.clients.get_mut(client) else { return };
         let subscriptions = core::mem::take(&mut known.subscriptions);
         known.kept = known.kept.saturating_sub(subscriptions.iter().map(String::len).sum());
         let had_level = known.level.take().is_some();
@@ -62,7 +62,7 @@ impl Mux {
     /// A client will send nothing more, but may still be told what it asked for.
     pub fn handle_client_eof(&mut self, now: Instant, client: Port) {
         self.advance(now);
-        let Some(known) = self.clients.get_mut(&client) else { return };
+        let Some(known) = self.clients.get_mut(client) else { return };
         // Nobody is left to ask.
         known.can_reply = false;
         let asks = known.asks.clone();
@@ -72,7 +72,7 @@ impl Mux {
     /// A client has waited long enough for what it asked.
     pub fn give_up_client(&mut self, now: Instant, client: Port) {
         self.advance(now);
-        let calls = self.clients.get(&client).into_iter().flat_map(|known| known.calls.values());
+        let calls = self.clients.get(client).into_iter().flat_map(|known| known.calls.values());
         for wire in calls.copied().collect::<Vec<_>>() {
             let Some(call) = self.calls.take(wire) else { continue };
             if call.stage == Stage::Held {
@@ -258,7 +258,7 @@ impl Mux {
     fn refuse_modern(&mut self, slot: SlotId, detail: Option<&str>) {
         for wire in self.calls.of_slot(slot) {
             let Some(call) = self.calls.find(wire) else { continue };
-            let client = call.owner.as_ref().and_then(|owner| self.clients.get(&owner.client));
+            let client = call.owner.as_ref().and_then(|owner| self.clients.get(owner.client));
             let is_meant = matches!(call.what, What::Request | What::Discover | What::Listen { .. });
             if !is_meant || client.is_none_or(|client| client.era != Some(Era::Modern)) {
                 continue;

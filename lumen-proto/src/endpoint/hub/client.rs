@@ -216,12 +216,19 @@ impl Hub {
                 self.part(slowest, Parted::Slow);
             }
         }
-        self.told.insert(port);
+        if let Some(guest) = self.guests.find_mut(port)
+            && !core::mem::replace(&mut guest.in_told, true)
+        {
+            self.told.push_back(port);
+        }
     }
 
     /// Does what follows for one of the clients that were told something; returns whether there was one.
     pub(super) fn follow_told(&mut self) -> bool {
-        let Some(port) = self.told.pop_first() else { return false };
+        let Some(port) = self.told.pop_front() else { return false };
+        if let Some(guest) = self.guests.find_mut(port) {
+            guest.in_told = false;
+        }
         self.follow_client(port);
         true
     }
@@ -232,8 +239,14 @@ impl Hub {
         if transmit != Transmit::More {
             guest.ready.note_idle();
         }
+        let waits = guest.has_event();
         self.count(port);
-        self.read_client(port);
+        if waits || transmit == Transmit::Finish {
+            self.read_client(port);
+            self.settle();
+        } else {
+            self.note_client(port);
+        }
         transmit
     }
 

@@ -21,6 +21,8 @@ pub(super) struct Guest {
     pub is_visitor: bool,
     /// It was told something.
     pub is_told: bool,
+    /// What follows of what it was told is not done yet.
+    pub in_told: bool,
     /// It stands in the line of those who wait for room at a server.
     pub in_line: bool,
     /// Bytes read while something that it sent was not taken yet.
@@ -112,6 +114,7 @@ impl Guests {
             leaving: Leaving::No,
             is_visitor,
             is_told: false,
+            in_told: false,
             in_line: false,
             ahead: 0,
             counted: 0,

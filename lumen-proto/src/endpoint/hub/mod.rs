@@ -45,9 +45,9 @@ pub struct Hub {
     lines: [VecDeque<Port>; 2],
     /// When clients that are leaving have had time enough.
     farewells: BTreeSet<(Instant, Port)>,
-    /// Clients that were told something. What follows of it is done when all that there is to tell them is queued:
+    /// Clients that were told something, each once. What follows of it is done when all that there is to tell them is queued:
     /// one that has its last answer is let go.
-    told: BTreeSet<Port>,
+    told: VecDeque<Port>,
     /// Bytes that wait for clients.
     queued: usize,
     /// What went through clients that are gone.
@@ -90,7 +90,7 @@ impl Hub {
             guests: Guests::default(),
             lines: [VecDeque::new(), VecDeque::new()],
             farewells: BTreeSet::new(),
-            told: BTreeSet::new(),
+            told: VecDeque::new(),
             queued: 0,
             past: Tally::default(),
             due: VecDeque::new(),
@@ -262,12 +262,7 @@ impl Hub {
             break;
         }
         for slot in SlotId::ALL {
-            let wanted = self.wants_input(self.child(slot).leg.port()) > 0;
-            let child = self.child_mut(slot);
-            let (port, output) = (child.leg.port(), child.leg.has_output());
-            if child.ready.note(wanted, output) {
-                self.due.push_back(port);
-            }
+            self.note_server(slot);
         }
     }
 
@@ -424,12 +419,10 @@ impl Machine for Hub {
 
     fn poll_transmit(&mut self, now: Instant, port: Port, out: &mut BytesMut) -> Transmit {
         self.advance(now);
-        let transmit = match Self::slot_of(port) {
+        match Self::slot_of(port) {
             Some(slot) => self.transmit_to_server(slot, port, out),
             None => self.transmit_to_client(port, out),
-        };
-        self.settle();
-        transmit
+        }
     }
 
     fn poll_action(&mut self) -> Option<Action> {

@@ -167,7 +167,24 @@ impl Hub {
         if transmit != Transmit::More {
             child.ready.note_idle();
         }
+        // Nothing follows of one message more that is out, but that there is room for those who wait.
+        let follows = transmit != Transmit::More || child.leg.has_event();
+        if follows || self.lines.iter().any(|line| !line.is_empty()) {
+            self.settle();
+        } else {
+            self.note_server(slot);
+        }
         transmit
+    }
+
+    /// Notes whether a server is to be read or written.
+    pub(super) fn note_server(&mut self, slot: SlotId) {
+        let port = self.child(slot).leg.port();
+        let wanted = crate::Machine::wants_input(self, port) > 0;
+        let child = self.child_mut(slot);
+        if child.ready.note(wanted, child.leg.has_output()) {
+            self.due.push_back(port);
+        }
     }
 }
 
