@@ -43,11 +43,24 @@ impl<'a> Cursor<'a> {
         self.at >= self.text.len()
     }
 
+    /// Passes `word` if it stands here; returns whether it does.
+    #[inline(always)]
+    pub(super) fn pass(&mut self, word: &[u8]) -> bool {
+        let stands = self.text.get(self.at..).is_some_and(|rest| rest.starts_with(word));
+        self.at += if stands { word.len() } else { 0 };
+        stands
+    }
+
     /// Passes white space.
     #[inline(always)]
     pub(super) fn blanks(&mut self) {
-        while let Some(byte @ (b' ' | b'\n' | b'\r' | b'\t')) = self.peek() {
-            self.newline |= byte == b'\n' || byte == b'\r';
+        // One comparison tells what follows most tokens: no white space.
+        while let Some(byte @ ..=b' ') = self.peek() {
+            match byte {
+                b' ' | b'\t' => {}
+                b'\n' | b'\r' => self.newline = true,
+                _ => return,
+            }
             self.at += 1;
         }
     }
@@ -126,8 +139,18 @@ impl<'a> Cursor<'a> {
         Some(true)
     }
 
-    /// Passes one value.
+    /// Passes one value. Most are strings and numbers, for which nothing is called.
+    #[inline(always)]
     pub(super) fn value(&mut self) -> Option<()> {
+        match self.peek()? {
+            b'"' => self.string().map(|_| ()),
+            b'-' | b'0'..=b'9' => self.number(),
+            _ => self.nested(),
+        }
+    }
+
+    /// Passes one value, whatever it is.
+    fn nested(&mut self) -> Option<()> {
         let floor = self.depth;
         let mut in_object = false;
         loop {
@@ -271,11 +294,7 @@ impl<'a> Cursor<'a> {
 
     #[inline(always)]
     fn literal(&mut self, word: &[u8]) -> Option<()> {
-        if !self.text.get(self.at..)?.starts_with(word) {
-            return None;
-        }
-        self.at += word.len();
-        Some(())
+        self.pass(word).then_some(())
     }
 }
 

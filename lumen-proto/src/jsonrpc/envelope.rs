@@ -71,6 +71,9 @@ enum Meta {
 
 const META: &str = "_meta";
 
+/// The member that nearly every message begins with, and that nobody asks for: passed at once.
+const VERSION: &[u8] = br#""jsonrpc":"2.0""#;
+
 /// Why a text was refused, and what is needed to answer it all the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refused {
@@ -228,7 +231,7 @@ fn message(cursor: &mut Cursor<'_>, text: &[u8]) -> Result<Envelope, Refused> {
 /// Passes an object and takes note of the members that count.
 fn object(cursor: &mut Cursor<'_>, text: &[u8], found: &mut Found) -> Option<()> {
     cursor.open(true)?;
-    let mut first = true;
+    let mut first = !cursor.pass(VERSION);
     while let Some((key, escaped)) = cursor.next_key(first)? {
         first = false;
         let start = cursor.at;
@@ -280,14 +283,16 @@ impl Name {
     const ALL: [Self; 5] = [Self::Id, Self::Method, Self::Params, Self::Result, Self::Error];
 
     /// Reads a key token; `escaped` tells that it has escapes.
+    #[inline]
     pub(super) fn of(key: &[u8], escaped: bool) -> Option<Self> {
-        if escaped {
-            return Self::ALL.into_iter().find(|name| text::is(key, name.as_str()));
+        match key {
+            [b'"', plain @ .., b'"'] if !escaped => Self::of_plain(plain),
+            _ => Self::ALL.into_iter().find(|name| text::is(key, name.as_str())),
         }
-        Self::of_plain(key.strip_prefix(b"\"")?.strip_suffix(b"\"")?)
     }
 
     /// Reads a decoded key.
+    #[inline]
     pub(crate) const fn of_plain(key: &[u8]) -> Option<Self> {
         match key {
             b"id" => Some(Self::Id),

@@ -85,13 +85,23 @@ fn hex4(digits: &[u8]) -> Option<u32> {
 }
 
 /// Compares what the string `token` decodes to with `expected`. Allocates nothing.
+#[inline]
 pub(super) fn is(token: &[u8], expected: &str) -> bool {
-    let Some(pieces) = pieces(token) else { return false };
-    let mut rest = expected.as_bytes();
-    // An escape is always longer than what it stands for.
-    if pieces.rest.len() <= rest.len() {
-        return pieces.rest == rest && !rest.contains(&b'\\');
+    let [b'"', inner @ .., b'"'] = token else { return false };
+    let expected = expected.as_bytes();
+    // Most are told apart by their first byte.
+    if inner.first() != expected.first() && inner.first() != Some(&b'\\') {
+        return false;
     }
+    // An escape is always longer than what it stands for.
+    if inner.len() <= expected.len() {
+        return inner == expected && !expected.contains(&b'\\');
+    }
+    decodes_to(Pieces { rest: inner }, expected)
+}
+
+fn decodes_to(pieces: Pieces<'_>, expected: &[u8]) -> bool {
+    let mut rest = expected;
     for piece in pieces {
         let mut buffer = [0; 4];
         let part = match piece {
