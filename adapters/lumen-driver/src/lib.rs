@@ -22,6 +22,7 @@ pub mod docs {
 pub mod door;
 mod mux_io;
 mod poll_io;
+mod port_map;
 mod pump;
 pub mod session;
 pub mod spin;
@@ -31,4 +32,5 @@ mod toy;
 
 pub use mux_io::{Listen, MuxIo, Processes};
 pub use poll_io::{PollIo, Stream, TURNS, World, is_gone};
+pub use port_map::PortMap;
 pub use pump::{Counters, Done, MAX_REMEMBERED, Op, Outcome, Pump, TURN_FRAMES, WRITE_GATHER};

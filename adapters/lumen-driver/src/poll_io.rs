@@ -1,12 +1,12 @@
 //! Completion imitated over readiness: what the pump starts is polled until it is ready.
 
-use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
 use std::task::{Context, Poll};
 
 use lumen_proto::limits::READ_CHUNK;
 use lumen_proto::{Exit, Instant, Machine, OpenError, Port, Signal};
 
+use crate::PortMap;
 use crate::pump::{Counters, Done, Op, Outcome, Pump};
 
 #[cfg(test)]
@@ -89,7 +89,7 @@ pub trait World {
 pub struct PollIo<M: Machine, W: World> {
     pump: Pump<M>,
     world: W,
-    ports: BTreeMap<Port, PortIo<W::Stream>>,
+    ports: PortMap<PortIo<W::Stream>>,
     wakers: Wakers,
     buffer: Box<[u8]>,
     /// Why the first write failed that failed for another reason than that its reader had gone.
@@ -120,7 +120,7 @@ impl<M: Machine, W: World> PollIo<M, W> {
         Self {
             pump: Pump::new(machine),
             world,
-            ports: BTreeMap::new(),
+            ports: PortMap::new(),
             wakers: Wakers::default(),
             buffer: vec![0; READ_CHUNK].into(),
             write_error: None,
@@ -130,7 +130,7 @@ impl<M: Machine, W: World> PollIo<M, W> {
 
     /// Takes a stream that exists already, as `port`. A port that is taken or closed keeps what it has.
     pub fn attach(&mut self, port: Port, stream: W::Stream) {
-        if self.shut || self.ports.contains_key(&port) {
+        if self.shut || self.ports.contains(port) {
             return;
         }
         self.add(port, Life::Open(stream));
@@ -234,19 +234,19 @@ impl<M: Machine, W: World> PollIo<M, W> {
                 self.add(port, Life::Opening);
             }
             Op::Read(port, most) => {
-                if let Some(io) = self.ports.get_mut(&port) {
+                if let Some(io) = self.ports.get_mut(port) {
                     io.reading = Some(most);
                     self.poll_read(port);
                 }
             }
             Op::Write(port) => {
-                if let Some(io) = self.ports.get_mut(&port) {
+                if let Some(io) = self.ports.get_mut(port) {
                     io.writing = true;
                     self.poll_write(port);
                 }
             }
             Op::Finish(port) => {
-                if let Some(io) = self.ports.get_mut(&port) {
+                if let Some(io) = self.ports.get_mut(port) {
                     io.finishing = true;
                     self.poll_finish(port);
                 }
@@ -258,7 +258,7 @@ impl<M: Machine, W: World> PollIo<M, W> {
 
     /// Polls all that was started on a port that was woken; its waker does not say which.
     fn poll_port(&mut self, port: Port) {
-        let Some(io) = self.ports.get_mut(&port) else { return };
+        let Some(io) = self.ports.get_mut(port) else { return };
         io.waker.take();
         let cx = &mut io.waker.context();
         match io.life {
@@ -270,19 +270,24 @@ impl<M: Machine, W: World> PollIo<M, W> {
                     io.waker.wake();
                 });
                 if result.is_err() {
-                    self.ports.remove(&port);
+                    self.ports.remove(port);
                 }
                 self.pump.complete(self.world.now(), Done::Opened(port, result));
             }
             Life::Open(_) => {
+                let (writing, finishing) = (io.writing, io.finishing);
                 self.poll_read(port);
-                self.poll_write(port);
-                self.poll_finish(port);
+                if writing {
+                    self.poll_write(port);
+                }
+                if finishing {
+                    self.poll_finish(port);
+                }
                 self.poll_process(port);
             }
             Life::Closing => {
                 if self.world.poll_close(cx, port).is_ready() {
-                    self.ports.remove(&port);
+                    self.ports.remove(port);
                     self.pump.complete(self.world.now(), Done::Closed(port));
                 }
             }
@@ -290,7 +295,7 @@ impl<M: Machine, W: World> PollIo<M, W> {
     }
 
     fn poll_read(&mut self, port: Port) {
-        let Some(io) = self.ports.get_mut(&port) else { return };
+        let Some(io) = self.ports.get_mut(port) else { return };
         let (Life::Open(stream), Some(most)) = (&mut io.life, io.reading) else { return };
         let cx = &mut io.waker.context();
         let most = most.min(self.buffer.len());
@@ -309,7 +314,7 @@ impl<M: Machine, W: World> PollIo<M, W> {
     }
 
     fn poll_write(&mut self, port: Port) {
-        let Some(io) = self.ports.get_mut(&port) else { return };
+        let Some(io) = self.ports.get_mut(port) else { return };
         let (Life::Open(stream), true) = (&mut io.life, io.writing) else { return };
         let cx = &mut io.waker.context();
         let bytes = self.pump.write_bytes(port);
@@ -325,7 +330,7 @@ impl<M: Machine, W: World> PollIo<M, W> {
     }
 
     fn poll_finish(&mut self, port: Port) {
-        let Some(io) = self.ports.get_mut(&port) else { return };
+        let Some(io) = self.ports.get_mut(port) else { return };
         let (Life::Open(stream), true) = (&mut io.life, io.finishing) else { return };
         if stream.poll_finish(&mut io.waker.context()).is_ready() {
             io.finishing = false;
@@ -334,7 +339,7 @@ impl<M: Machine, W: World> PollIo<M, W> {
     }
 
     fn poll_process(&mut self, port: Port) {
-        let Some(io) = self.ports.get_mut(&port) else { return };
+        let Some(io) = self.ports.get_mut(port) else { return };
         if let Poll::Ready(exit) = self.world.poll_process(&mut io.waker.context(), port) {
             self.pump.complete(self.world.now(), Done::Exited(port, exit));
         }
@@ -342,7 +347,7 @@ impl<M: Machine, W: World> PollIo<M, W> {
 
     /// Lets go of the stream, and so of what was started on it, and begins to end what is behind it.
     fn close(&mut self, port: Port) {
-        let Some(io) = self.ports.get_mut(&port) else { return };
+        let Some(io) = self.ports.get_mut(port) else { return };
         io.life = Life::Closing;
         io.waker.wake();
         self.world.start_close(port);

@@ -1,10 +1,12 @@
 //! The pump: from a machine's wishes to operations, and from their results to a machine's inputs.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 use bytes::BytesMut;
 use lumen_proto::limits::READ_CHUNK;
 use lumen_proto::{Action, ChildEvent, Exit, Input, Instant, Machine, OpenError, Port, Signal};
+
+use crate::PortMap;
 
 mod port;
 #[cfg(test)]
@@ -95,12 +97,14 @@ pub enum Outcome<T> {
 pub struct Pump<M: Machine> {
     machine: M,
     now: Instant,
-    ports: BTreeMap<Port, State>,
+    ports: PortMap<State>,
     /// Ports that may have something to start, each at most once ([`State::queued`]).
     ready: VecDeque<Port>,
     /// What actions asked for, in their order; goes before reads and writes.
     asked: VecDeque<Op>,
     in_flight: usize,
+    /// An event was taken: room for events may have let the machine go on.
+    heard: bool,
     shut: bool,
     /// The last ports that were closed, the oldest first.
     closed: VecDeque<(Port, Counters)>,
@@ -112,10 +116,11 @@ impl<M: Machine> Pump<M> {
         Self {
             machine,
             now: Instant::ZERO,
-            ports: BTreeMap::new(),
+            ports: PortMap::new(),
             ready: VecDeque::new(),
             asked: VecDeque::new(),
             in_flight: 0,
+            heard: false,
             shut: false,
             closed: VecDeque::new(),
         }
@@ -138,7 +143,7 @@ impl<M: Machine> Pump<M> {
             Done::Read(port, outcome) => self.on_read(port, outcome),
             Done::Wrote(port, outcome) => self.on_wrote(port, outcome),
             Done::Finished(port) => {
-                if let Some(state) = self.ports.get_mut(&port)
+                if let Some(state) = self.ports.get_mut(port)
                     && settle(&mut self.in_flight, &mut state.finishing)
                     && state.phase == Phase::Open
                 {
@@ -147,12 +152,12 @@ impl<M: Machine> Pump<M> {
             }
             Done::HungUp(port) => self.on_hung_up(port),
             Done::Exited(port, exit) => {
-                if self.ports.get(&port).is_some_and(|state| state.phase == Phase::Open) {
+                if self.ports.get(port).is_some_and(|state| state.phase == Phase::Open) {
                     self.machine.handle_input(self.now, Input::Child(port, ChildEvent::Exited(exit)));
                 }
             }
             Done::Closed(port) => {
-                if let Some(state) = self.ports.remove(&port) {
+                if let Some(state) = self.ports.remove(port) {
                     self.in_flight -= state.outstanding();
                     if self.closed.len() == MAX_REMEMBERED {
                         self.closed.pop_front();
@@ -174,8 +179,10 @@ impl<M: Machine> Pump<M> {
     /// Returns the next operation to start: first what actions asked for, then reads and writes, one port
     /// after the other.
     pub fn poll_op(&mut self) -> Option<Op> {
-        loop {
+        if std::mem::take(&mut self.heard) {
             self.drain();
+        }
+        loop {
             if let Some(op) = self.asked.pop_front() {
                 return Some(op);
             }
@@ -189,7 +196,9 @@ impl<M: Machine> Pump<M> {
     /// Returns the machine's next event; the machine bounds how many wait.
     #[must_use]
     pub fn poll_event(&mut self) -> Option<M::Event> {
-        self.machine.poll_event()
+        let event = self.machine.poll_event();
+        self.heard |= event.is_some();
+        event
     }
 
     /// Ends every port that is still open; for an owner that drops the session. The machine hears of none of
@@ -198,7 +207,7 @@ impl<M: Machine> Pump<M> {
         self.advance(now);
         self.drain();
         self.shut = true;
-        let open: Vec<Port> = self.ports.keys().copied().collect();
+        let open: Vec<Port> = self.ports.iter().map(|(port, _)| port).collect();
         for port in open {
             self.close(port);
         }
@@ -218,18 +227,18 @@ impl<M: Machine> Pump<M> {
 
     /// Returns what the write in flight on `port` is to write; empty if there is none.
     pub fn write_bytes(&self, port: Port) -> &[u8] {
-        self.ports.get(&port).map_or(&[], State::unwritten)
+        self.ports.get(port).map_or(&[], State::unwritten)
     }
 
     /// Lends the buffer of the write in flight on `port`, to an operation that must own what it writes: all from the
     /// given offset on. Give it back before the write is completed; [`write_bytes`](Self::write_bytes) is empty meanwhile.
     pub fn lend_write(&mut self, port: Port) -> (BytesMut, usize) {
-        self.ports.get_mut(&port).map_or_else(Default::default, State::lend)
+        self.ports.get_mut(port).map_or_else(Default::default, State::lend)
     }
 
     /// Takes a lent buffer back. It is dropped if its port is gone.
     pub fn give_back_write(&mut self, port: Port, buffer: BytesMut) {
-        if let Some(state) = self.ports.get_mut(&port) {
+        if let Some(state) = self.ports.get_mut(port) {
             state.give_back(buffer);
         }
     }
@@ -246,12 +255,12 @@ impl<M: Machine> Pump<M> {
 
     /// Returns whether all that the machine had to write is written, on every port.
     pub fn is_written(&self) -> bool {
-        self.ports.values().all(State::is_written)
+        self.ports.iter().all(|(_, state)| state.is_written())
     }
 
     /// Returns what went through `port` so far. Zero for one that is not among the last [`MAX_REMEMBERED`] closed.
     pub fn counters(&self, port: Port) -> Counters {
-        match self.ports.get(&port) {
+        match self.ports.get(port) {
             Some(state) => state.counters,
             None => {
                 self.closed.iter().find(|(closed, _)| *closed == port).map_or_else(Counters::default, |c| c.1)
@@ -269,7 +278,7 @@ impl<M: Machine> Pump<M> {
             match action {
                 Action::Spawn(port) => self.open(port),
                 Action::Signal(port, signal) => {
-                    if self.ports.get(&port).is_some_and(|state| state.phase == Phase::Open) {
+                    if self.ports.get(port).is_some_and(|state| state.phase == Phase::Open) {
                         self.asked.push_back(Op::Signal(port, signal));
                     }
                 }
@@ -277,7 +286,7 @@ impl<M: Machine> Pump<M> {
             }
         }
         while let Some(port) = self.machine.poll_ready() {
-            if let Some(state) = self.ports.get_mut(&port) {
+            if let Some(state) = self.ports.get_mut(port) {
                 if state.output == Output::Idle {
                     state.output = Output::Waiting;
                 }
@@ -287,7 +296,7 @@ impl<M: Machine> Pump<M> {
     }
 
     fn open(&mut self, port: Port) {
-        if !self.shut && !self.ports.contains_key(&port) {
+        if !self.shut && !self.ports.contains(port) {
             self.ports.insert(port, State::new(Phase::Opening));
             self.asked.push_back(Op::Open(port));
             self.in_flight += 1;
@@ -295,13 +304,13 @@ impl<M: Machine> Pump<M> {
     }
 
     fn close(&mut self, port: Port) {
-        let Some(state) = self.ports.get_mut(&port) else { return };
+        let Some(state) = self.ports.get_mut(port) else { return };
         if state.phase == Phase::Opening
             && let Some(at) = self.asked.iter().position(|op| *op == Op::Open(port))
         {
             // Nobody has begun to open it, so there is nothing to close.
             self.asked.remove(at);
-            self.ports.remove(&port);
+            self.ports.remove(port);
             self.in_flight -= 1;
             return;
         }
@@ -313,7 +322,7 @@ impl<M: Machine> Pump<M> {
     }
 
     fn queue(&mut self, port: Port) {
-        if let Some(state) = self.ports.get_mut(&port)
+        if let Some(state) = self.ports.get_mut(port)
             && !state.queued
         {
             state.queued = true;
@@ -323,13 +332,13 @@ impl<M: Machine> Pump<M> {
 
     /// Starts one operation of a port and puts it behind the others if it may have another.
     fn take_turn(&mut self, port: Port) -> Option<Op> {
-        let state = self.ports.get_mut(&port)?;
+        let state = self.ports.get_mut(port)?;
         state.queued = false;
         if state.phase == Phase::Open && state.wants_fill() {
             state.fill(&mut self.machine, self.now, port);
             self.drain();
         }
-        let state = self.ports.get_mut(&port)?;
+        let state = self.ports.get_mut(port)?;
         if state.phase != Phase::Open {
             return None;
         }
@@ -345,7 +354,7 @@ impl<M: Machine> Pump<M> {
     }
 
     fn on_opened(&mut self, port: Port) {
-        match self.ports.get_mut(&port) {
+        match self.ports.get_mut(port) {
             Some(state) => {
                 settle(&mut self.in_flight, &mut state.opening);
                 if state.phase != Phase::Opening {
@@ -363,16 +372,16 @@ impl<M: Machine> Pump<M> {
     }
 
     fn on_open_failed(&mut self, port: Port, error: OpenError) {
-        let Some(state) = self.ports.get_mut(&port) else { return };
+        let Some(state) = self.ports.get_mut(port) else { return };
         settle(&mut self.in_flight, &mut state.opening);
         if state.phase == Phase::Opening {
-            self.ports.remove(&port);
+            self.ports.remove(port);
             self.machine.handle_input(self.now, Input::Child(port, ChildEvent::Failed(error)));
         }
     }
 
     fn on_read(&mut self, port: Port, outcome: Outcome<&[u8]>) {
-        let Some(state) = self.ports.get_mut(&port) else { return };
+        let Some(state) = self.ports.get_mut(port) else { return };
         if !settle(&mut self.in_flight, &mut state.reading) || state.phase != Phase::Open {
             return;
         }
@@ -392,7 +401,7 @@ impl<M: Machine> Pump<M> {
     }
 
     fn on_wrote(&mut self, port: Port, outcome: Outcome<usize>) {
-        let Some(state) = self.ports.get_mut(&port) else { return };
+        let Some(state) = self.ports.get_mut(port) else { return };
         if !settle(&mut self.in_flight, &mut state.writing) {
             return;
         }
@@ -415,7 +424,7 @@ impl<M: Machine> Pump<M> {
     }
 
     fn on_hung_up(&mut self, port: Port) {
-        let Some(state) = self.ports.get_mut(&port) else { return };
+        let Some(state) = self.ports.get_mut(port) else { return };
         if state.phase != Phase::Open || state.output == Output::Ended {
             return;
         }

@@ -1,10 +1,9 @@
 //! The engine: `poll(2)`, for all that would block.
 
-use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::OwnedFd;
 
-use lumen_driver::Outcome;
+use lumen_driver::{Outcome, PortMap};
 use lumen_os::engine::{Core, Keeper, Opened, take_wake};
 use lumen_proto::limits::READ_CHUNK;
 use lumen_proto::{Instant, Machine, Port};
@@ -19,7 +18,7 @@ use crate::Stream;
 /// One buffer of [`READ_CHUNK`] bytes for all ports.
 #[derive(Debug)]
 pub struct Engine {
-    ports: BTreeMap<Port, Entry>,
+    ports: PortMap<Entry>,
     watched: Option<OwnedFd>,
     woken: bool,
     /// A descriptor whose readiness is only told.
@@ -88,7 +87,7 @@ impl lumen_os::engine::Engine for Engine {
     }
 
     fn start_read<M: Machine>(&mut self, core: &mut Core<M>, port: Port, most: usize) {
-        if let Some(entry) = self.ports.get_mut(&port) {
+        if let Some(entry) = self.ports.get_mut(port) {
             entry.reading = Some(most);
             // After a short read there is mostly nothing more: asking first saves the failed attempt.
             if entry.is_full {
@@ -98,7 +97,7 @@ impl lumen_os::engine::Engine for Engine {
     }
 
     fn start_write<M: Machine>(&mut self, core: &mut Core<M>, port: Port) {
-        let Some(entry) = self.ports.get_mut(&port) else { return };
+        let Some(entry) = self.ports.get_mut(port) else { return };
         match entry.stream.write(core.pump().write_bytes(port)) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => entry.is_writing = true,
             result => {
@@ -109,13 +108,13 @@ impl lumen_os::engine::Engine for Engine {
     }
 
     fn finish(&mut self, port: Port) {
-        if let Some(entry) = self.ports.get_mut(&port) {
+        if let Some(entry) = self.ports.get_mut(port) {
             entry.stream.finish();
         }
     }
 
     fn start_close<M: Machine>(&mut self, core: &mut Core<M>, port: Port) {
-        self.ports.remove(&port);
+        self.ports.remove(port);
         core.on_closed(port);
     }
 
@@ -158,7 +157,7 @@ impl lumen_os::engine::Engine for Engine {
 impl Engine {
     fn new() -> Self {
         Self {
-            ports: BTreeMap::new(),
+            ports: PortMap::new(),
             watched: None,
             woken: false,
             looked_at: None,
@@ -169,7 +168,7 @@ impl Engine {
     }
 
     fn read<M: Machine>(&mut self, core: &mut Core<M>, port: Port) {
-        let Some(entry) = self.ports.get_mut(&port) else { return };
+        let Some(entry) = self.ports.get_mut(port) else { return };
         let Some(most) = entry.reading else { return };
         let most = most.min(self.buf.len());
         let buf = self.buf.get_mut(..most).unwrap_or_default();
@@ -193,7 +192,7 @@ impl Engine {
     fn poll<M: Machine>(&self, core: &Core<M>, deadline: Option<Instant>) -> io::Result<Vec<Ready>> {
         let mut keys = Vec::new();
         let mut fds = Vec::new();
-        for (&port, entry) in &self.ports {
+        for (port, entry) in self.ports.iter() {
             if entry.reading.is_some() {
                 keys.push(Ready::Read(port));
                 fds.push(PollFd::from_borrowed_fd(entry.stream.read_fd(), PollFlags::IN));

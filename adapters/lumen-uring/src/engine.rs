@@ -1,12 +1,11 @@
 //! The engine: operations of the pump become operations of the ring, one to one.
 
-use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::rc::Rc;
 use std::time::Duration;
 
-use lumen_driver::{Done, Outcome};
+use lumen_driver::{Done, Outcome, PortMap};
 use lumen_os::engine::{Core, Keeper, Opened, take_wake};
 use lumen_proto::limits::READ_CHUNK;
 use lumen_proto::{Instant, Machine, Port};
@@ -26,7 +25,7 @@ use crate::stream::{Stream, duplicate};
 pub struct Engine {
     // Goes before the descriptors.
     ring: Ring<Key>,
-    ports: BTreeMap<Port, Entry>,
+    ports: PortMap<Entry>,
     watched: Option<Watch>,
     woken: bool,
     /// A descriptor whose readiness is only told.
@@ -113,14 +112,14 @@ impl lumen_os::engine::Engine for Engine {
     }
 
     fn start_read<M: Machine>(&mut self, _: &mut Core<M>, port: Port, most: usize) {
-        if let Some(entry) = self.ports.get_mut(&port) {
+        if let Some(entry) = self.ports.get_mut(port) {
             entry.most = most;
             entry.start_read(&mut self.ring, port);
         }
     }
 
     fn start_write<M: Machine>(&mut self, core: &mut Core<M>, port: Port) {
-        let Some(entry) = self.ports.get_mut(&port) else { return };
+        let Some(entry) = self.ports.get_mut(port) else { return };
         if !entry.stream.is_written_by_ring() {
             return match entry.stream.write(core.pump().write_bytes(port)) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.await_write(port),
@@ -138,13 +137,13 @@ impl lumen_os::engine::Engine for Engine {
     }
 
     fn finish(&mut self, port: Port) {
-        if let Some(entry) = self.ports.get_mut(&port) {
+        if let Some(entry) = self.ports.get_mut(port) {
             entry.stream.finish();
         }
     }
 
     fn start_close<M: Machine>(&mut self, core: &mut Core<M>, port: Port) {
-        match self.ports.get_mut(&port) {
+        match self.ports.get_mut(port) {
             Some(entry) if !entry.ops.is_empty() => {
                 entry.is_closing = true;
                 for (_, op) in &entry.ops {
@@ -212,7 +211,7 @@ impl Engine {
     fn new() -> Result<Self, Unavailable> {
         Ok(Self {
             ring: Ring::new()?,
-            ports: BTreeMap::new(),
+            ports: PortMap::new(),
             watched: None,
             woken: false,
             looked_at: None,
@@ -229,7 +228,7 @@ impl Engine {
     }
 
     fn await_write(&mut self, port: Port) {
-        let Some(entry) = self.ports.get_mut(&port) else { return };
+        let Some(entry) = self.ports.get_mut(port) else { return };
         if let Some(op) = entry.stream.await_write(&mut self.ring, Key::Port(Role::Write, port)) {
             entry.ops.push((Role::Write, op));
         }
@@ -237,7 +236,7 @@ impl Engine {
 
     /// Nothing of the port is in the ring any more.
     fn on_closed<M: Machine>(&mut self, core: &mut Core<M>, port: Port) {
-        self.ports.remove(&port);
+        self.ports.remove(port);
         core.on_closed(port);
     }
 
@@ -245,7 +244,7 @@ impl Engine {
         let Completion { id, key, outcome } = completion;
         match key {
             Key::Port(role, port) => {
-                let Some(entry) = self.ports.get_mut(&port) else { return };
+                let Some(entry) = self.ports.get_mut(port) else { return };
                 entry.ops.retain(|(_, op)| *op != id);
                 if !entry.is_closing {
                     self.on_port(core, role, port, outcome);
@@ -265,7 +264,7 @@ impl Engine {
     }
 
     fn on_port<M: Machine>(&mut self, core: &mut Core<M>, role: Role, port: Port, outcome: ring::Outcome) {
-        let Some(entry) = self.ports.get_mut(&port) else { return };
+        let Some(entry) = self.ports.get_mut(port) else { return };
         match (role, outcome) {
             (_, ring::Outcome::Read(Err(Errno::AGAIN))) => {
                 let op = entry.stream.await_read(&mut self.ring, Key::Port(Role::Read, port));
