@@ -4,6 +4,7 @@ use alloc::collections::BTreeSet;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use super::dues::Dues;
 use super::slot::SlotId;
 use crate::idmap::{Growing, IdMap, WireId};
 use crate::jsonrpc::{IdKey, Token};
@@ -99,7 +100,7 @@ pub(super) enum Due {
 #[derive(Debug, Default)]
 pub(super) struct Calls {
     map: IdMap<Growing<Call>>,
-    dues: BTreeSet<(Instant, Due)>,
+    dues: Dues,
     /// Calls that a server works on and that asked for log messages.
     logging: BTreeSet<(SlotId, WireId)>,
 }
@@ -113,7 +114,7 @@ impl Calls {
             note(&mut self.logging, wire, call, true);
         }
         if let Some(due) = due {
-            self.dues.insert((due, Due::Call(wire)));
+            self.dues.insert(due, Due::Call(wire));
         }
         Some(wire)
     }
@@ -123,7 +124,7 @@ impl Calls {
         let call = self.map.take(wire)?;
         note(&mut self.logging, wire, &call, false);
         if let Some(due) = call.due {
-            self.dues.remove(&(due, Due::Call(wire)));
+            self.dues.remove(due, Due::Call(wire));
         }
         Some(call)
     }
@@ -136,13 +137,13 @@ impl Calls {
     pub(super) fn update(&mut self, wire: WireId, change: impl FnOnce(&mut Call)) {
         let Some(call) = self.map.get_mut(wire) else { return };
         if let Some(old) = call.due {
-            self.dues.remove(&(old, Due::Call(wire)));
+            self.dues.remove(old, Due::Call(wire));
         }
         note(&mut self.logging, wire, call, false);
         change(call);
         note(&mut self.logging, wire, call, true);
         if let Some(new) = call.due {
-            self.dues.insert((new, Due::Call(wire)));
+            self.dues.insert(new, Due::Call(wire));
         }
     }
 
@@ -184,22 +185,22 @@ impl Calls {
     }
 
     pub(super) fn set_due(&mut self, due: Due, at: Instant) {
-        self.dues.insert((at, due));
+        self.dues.insert(at, due);
     }
 
     pub(super) fn clear_due(&mut self, due: Due, at: Instant) {
-        self.dues.remove(&(at, due));
+        self.dues.remove(at, due);
     }
 
     /// Returns the next deadline.
     pub(super) fn next_due(&self) -> Option<Instant> {
-        self.dues.first().map(|(at, _)| *at)
+        self.dues.first().map(|(at, _)| at)
     }
 
     /// Returns what is due, and forgets the deadline.
     pub(super) fn pop_due(&mut self, now: Instant) -> Option<Due> {
-        self.dues.first().filter(|(at, _)| *at <= now)?;
-        let (_, due) = self.dues.pop_first()?;
+        let (at, due) = self.dues.first().filter(|(at, _)| *at <= now)?;
+        self.dues.remove(at, due);
         if let Due::Call(wire) = due
             && let Some(call) = self.map.get_mut(wire)
         {

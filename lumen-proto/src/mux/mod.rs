@@ -10,6 +10,7 @@ mod batch;
 mod call;
 mod cancel;
 mod client;
+mod dues;
 mod greeting;
 mod notice;
 pub(crate) mod own;
