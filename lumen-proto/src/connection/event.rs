@@ -1,5 +1,7 @@
 //! What a connection tells its owner.
 
+use alloc::boxed::Box;
+
 use bytes::Bytes;
 
 use crate::Reason;
@@ -22,8 +24,8 @@ pub enum Event {
     },
     /// A message of ours that this peer cannot take; it was not sent.
     Unsent {
-        /// The message.
-        message: Packet,
+        /// The message; apart, for this is rare and would make every event larger.
+        message: Box<Packet>,
         /// What was to be exchanged in it.
         edits: Edits,
         /// Why.

@@ -1,5 +1,6 @@
 //! The connection itself.
 
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use core::time::Duration;
 
@@ -74,6 +75,14 @@ impl Queued {
     /// Bytes that it takes: a queue of very short messages is mostly what it takes to keep them.
     fn len(&self) -> usize {
         size_of::<Self>() + self.packet.len() + self.edits.token_len()
+    }
+
+    /// Makes of a handshake, or of the answer to one, what `change` makes of it, if that makes anything of it.
+    fn rebuild(&mut self, change: impl FnOnce(&Message) -> Option<Message>) {
+        if let Some(message) = self.packet.edited(&self.edits).ok().and_then(|message| change(&message)) {
+            self.packet = message.into();
+            self.edits = Edits::none();
+        }
     }
 }
 
@@ -312,29 +321,28 @@ impl Connection {
         }
     }
 
-    fn push(&mut self, queued: Queued) {
+    fn push(&mut self, mut queued: Queued) {
         if self.finishing {
             return;
         }
-        let queued = self.echoed(queued);
+        self.echo(&mut queued);
         self.queued += queued.len();
         self.queued_own += if queued.own { queued.len() } else { 0 };
         self.queue.push_back(queued);
     }
 
-    /// Returns the message with our echo, if it answers a handshake that carried an offer.
-    fn echoed(&mut self, queued: Queued) -> Queued {
+    /// Puts our echo into the answer to a handshake that carried an offer.
+    fn echo(&mut self, queued: &mut Queued) {
         let is_server = matches!(self.part, Part::Server(_));
         if is_server && self.settles_handshake(&queued.packet, &queued.edits) {
-            rebuilt(queued, offer::add_echo)
-        } else {
-            queued
+            queued.rebuild(offer::add_echo);
         }
     }
 
     /// Returns whether it went into `out`.
-    fn encode(&mut self, queued: Queued, out: &mut BytesMut) -> bool {
-        let Queued { packet, edits, .. } = self.offered(queued);
+    fn encode(&mut self, mut queued: Queued, out: &mut BytesMut) -> bool {
+        self.offer(&mut queued);
+        let Queued { packet, edits, .. } = queued;
         let written = if self.is_lumen() {
             let profile = self.peer.profile();
             self.codec.write_frame(&packet, &edits, profile.as_ref(), out)
@@ -347,22 +355,24 @@ impl Connection {
                 true
             }
             Err(reason) => {
-                self.events.push_back(Event::Unsent { message: packet, edits, reason });
+                self.events.push_back(Event::Unsent { message: Box::new(packet), edits, reason });
                 false
             }
         }
     }
 
-    /// Returns the message with our offer, if it is a handshake and the server was not asked otherwise. Every
-    /// handshake's answer may carry an echo, be it asked for or not.
-    fn offered(&mut self, queued: Queued) -> Queued {
-        let Part::Client(client) = &self.part else { return queued };
+    /// Puts our offer into a handshake, if the server was not asked otherwise. Every handshake's answer may carry an
+    /// echo, be it asked for or not.
+    fn offer(&mut self, queued: &mut Queued) {
+        let Part::Client(client) = &self.part else { return };
         if !is_handshake(&queued.packet) || self.handshakes.len() >= MAX_HANDSHAKES {
-            return queued;
+            return;
         }
-        let Some(key) = key_on_the_wire(&queued.packet, &queued.edits) else { return queued };
+        let Some(key) = key_on_the_wire(&queued.packet, &queued.edits) else { return };
         self.handshakes.push_back(key);
-        if client.is_offering() { rebuilt(queued, offer::add) } else { queued }
+        if client.is_offering() {
+            queued.rebuild(offer::add);
+        }
     }
 
     fn on_read(&mut self, read: Read) {
@@ -401,9 +411,9 @@ impl Connection {
         }
     }
 
-    fn on_message(&mut self, message: Packet, framed: bool) {
+    fn on_message(&mut self, mut message: Packet, framed: bool) {
         self.tally.received.messages += 1;
-        let message = match &mut self.part {
+        match &mut self.part {
             Part::Client(client) => {
                 if is_stray(&message) {
                     if client.poll_stray() {
@@ -413,45 +423,45 @@ impl Connection {
                 } else if message.kind() == jsonrpc::Kind::Response {
                     client.handle_answer();
                 }
-                self.without_echo(message)
+                self.take_echo(&mut message);
             }
             Part::Server(server) => {
                 if framed && server.handle_message_frame() {
                     self.events.push_back(Event::Upgraded);
                 }
-                self.without_offer(message)
+                self.take_offer(&mut message);
             }
-            Part::Plain => self.without_offer(message),
-        };
+            Part::Plain => self.take_offer(&mut message),
+        }
         self.events.push_back(Event::Message(message));
     }
 
     /// The offer is hop by hop: whoever is behind us is not asked by the one before us.
-    fn without_offer(&mut self, message: Packet) -> Packet {
-        if !is_handshake(&message) {
-            return message;
+    fn take_offer(&mut self, message: &mut Packet) {
+        if !is_handshake(message) {
+            return;
         }
         let taken = message.to_text().ok().and_then(|text| offer::take(&text));
-        let Some((stripped, _)) = taken else { return message };
+        let Some((stripped, _)) = taken else { return };
         if matches!(self.part, Part::Server(_))
             && self.handshakes.len() < MAX_HANDSHAKES
             && let Some(key) = message.id_key()
         {
             self.handshakes.push_back(key);
         }
-        stripped.into()
+        *message = stripped.into();
     }
 
-    fn without_echo(&mut self, message: Packet) -> Packet {
-        if !self.settles_handshake(&message, &Edits::none()) {
-            return message;
+    fn take_echo(&mut self, message: &mut Packet) {
+        if !self.settles_handshake(message, &Edits::none()) {
+            return;
         }
         let taken = message.to_text().ok().and_then(|text| offer::take_echo(&text));
-        let Some((stripped, _)) = taken else { return message };
+        let Some((stripped, _)) = taken else { return };
         if let Part::Client(client) = &mut self.part {
             client.handle_echo();
         }
-        stripped.into()
+        *message = stripped.into();
     }
 
     /// Returns whether this answers one of the handshakes that are kept in mind, and forgets that one.
@@ -490,14 +500,6 @@ fn key_on_the_wire(message: &Packet, edits: &Edits) -> Option<IdKey> {
     match edits.token(&["id"]) {
         Some(token) if message.has_id() => IdKey::from_token(token).ok(),
         _ => message.id_key(),
-    }
-}
-
-/// Returns a handshake, or the answer to one, as what `change` makes of it; as it was, if that makes nothing of it.
-fn rebuilt(queued: Queued, change: impl FnOnce(&Message) -> Option<Message>) -> Queued {
-    match queued.packet.edited(&queued.edits).ok().and_then(|message| change(&message)) {
-        Some(message) => Queued { packet: message.into(), edits: Edits::none(), own: queued.own },
-        None => queued,
     }
 }
 

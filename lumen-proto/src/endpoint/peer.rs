@@ -311,7 +311,8 @@ impl Peer {
                 }
                 self.events.push(Event::Rejected { port, id, reason });
             }
-            StreamEvent::Unsent { message: Packet::Text(message), reason, .. } => {
+            StreamEvent::Unsent { message, reason, .. } => {
+                let Packet::Text(message) = *message else { return };
                 let id = message.id().map(|id| id.to_vec().into());
                 for id in request_ids(&message) {
                     if self.asked.settle(&id) {

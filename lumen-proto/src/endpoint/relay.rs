@@ -172,8 +172,10 @@ impl Relay {
                 }
                 self.events.push(Event::Rejected { port, id, reason });
             }
-            StreamEvent::Unsent { message: Packet::Text(message), reason, .. } => {
-                self.on_unsent_to_client(&message, reason)
+            StreamEvent::Unsent { message, reason, .. } => {
+                if let Packet::Text(message) = &*message {
+                    self.on_unsent_to_client(message, reason);
+                }
             }
             _ => {}
         }
@@ -247,10 +249,12 @@ impl Relay {
                 }
                 self.events.push(Event::Rejected { port, id, reason });
             }
-            StreamEvent::Unsent { message: Packet::Text(message), edits, reason }
+            StreamEvent::Unsent { message, edits, reason }
                 if !self.on_private(edits.token(&["id"]).map(|id| &id[..]), None) =>
             {
-                self.on_unsent(&message, reason);
+                if let Packet::Text(message) = &*message {
+                    self.on_unsent(message, reason);
+                }
             }
             _ => {}
         }

@@ -13,8 +13,8 @@ pub struct Elements<'a> {
 
 /// Returns the elements of the array at `array`, with ranges in `text`. There are none if it is no array.
 pub fn elements(text: &[u8], array: Span) -> Elements<'_> {
-    let text = text.get(..array.end as usize).unwrap_or_default();
-    let mut cursor = Cursor::new(text, array.start as usize);
+    let text = text.get(..array.end()).unwrap_or_default();
+    let mut cursor = Cursor::new(text, array.start());
     let done = cursor.peek() != Some(b'[') || cursor.open(false).is_none();
     Elements { cursor, first: true, done }
 }

@@ -55,18 +55,11 @@ pub struct Envelope {
     pub body: Span,
     /// Whether a raw CR or LF stands anywhere in the text, which then cannot be sent as a line as it is.
     pub has_newline: bool,
-    /// Where the `_meta` of a request's or a notification's parameters, or of a result, is.
-    meta: Meta,
-}
-
-/// What is known of a `_meta`. It is asked for again and again, and stands behind everything that is long.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Meta {
-    /// It was not looked for.
-    #[default]
-    Unknown,
-    Missing,
-    At(Span),
+    /// Where the `_meta` of a request's or a notification's parameters, or of a result, is. It is asked for again and
+    /// again, and stands behind everything that is long.
+    meta: Option<Span>,
+    /// Whether `meta` was looked for.
+    has_looked: bool,
 }
 
 const META: &str = "_meta";
@@ -105,8 +98,8 @@ impl Envelope {
     /// # Bounds
     /// Depth [`limits::MAX_DEPTH`](crate::limits::MAX_DEPTH); 4 GiB of text. Allocates nothing.
     pub fn parse(text: &[u8]) -> Result<Self, Refused> {
-        if u32::try_from(text.len()).is_err() {
-            let reason = Reason::TooLong { len: text.len() as u64, max: u64::from(u32::MAX) };
+        if text.len() >= Span::LIMIT {
+            let reason = Reason::TooLong { len: text.len() as u64, max: Span::LIMIT as u64 - 1 };
             return Err(Refused { reason, id: None, has_method: false });
         }
         let utf8 = utf8::check(text);
@@ -140,12 +133,9 @@ impl Envelope {
         let Some(name) = Name::of_plain(first.as_bytes()) else { return Some((self.body, path)) };
         if let Some((&META, rest)) = rest.split_first()
             && name == self.kind.subject()
+            && self.has_looked
         {
-            match self.meta {
-                Meta::Unknown => {}
-                Meta::Missing => return None,
-                Meta::At(meta) => return Some((meta, rest)),
-            }
+            return self.meta.map(|meta| (meta, rest));
         }
         let part = match name {
             Name::Id => self.id,
@@ -231,6 +221,7 @@ fn message(cursor: &mut Cursor<'_>, text: &[u8]) -> Result<Envelope, Refused> {
 /// Passes an object and takes note of the members that count.
 fn object(cursor: &mut Cursor<'_>, text: &[u8], found: &mut Found) -> Option<()> {
     cursor.open(true)?;
+    found.has_looked = true;
     let mut first = !cursor.pass(VERSION);
     while let Some((key, escaped)) = cursor.next_key(first)? {
         first = false;
@@ -251,8 +242,8 @@ fn object(cursor: &mut Cursor<'_>, text: &[u8], found: &mut Found) -> Option<()>
 }
 
 /// Passes a value; returns where its `_meta` is. Of several the last counts.
-fn subject(cursor: &mut Cursor<'_>, text: &[u8]) -> Option<Meta> {
-    let mut meta = Meta::Missing;
+fn subject(cursor: &mut Cursor<'_>, text: &[u8]) -> Option<Option<Span>> {
+    let mut meta = None;
     if cursor.peek()? != b'{' {
         return cursor.value().map(|()| meta);
     }
@@ -263,7 +254,7 @@ fn subject(cursor: &mut Cursor<'_>, text: &[u8]) -> Option<Meta> {
         let start = cursor.at;
         cursor.value()?;
         if text::is(key.of(text), META) {
-            meta = Meta::At(Span::new(start, cursor.at));
+            meta = Some(Span::new(start, cursor.at));
         }
     }
     Some(meta)
@@ -323,8 +314,9 @@ pub(crate) struct Found {
     params: Option<Span>,
     result: Option<Span>,
     error: Option<Span>,
-    params_meta: Meta,
-    result_meta: Meta,
+    params_meta: Option<Span>,
+    result_meta: Option<Span>,
+    has_looked: bool,
     duplicate: Option<&'static str>,
 }
 
@@ -375,12 +367,12 @@ impl Found {
     }
 
     pub(crate) const fn envelope(&self, kind: Kind, body: Span) -> Envelope {
-        let Self { id, method, params, result, error, .. } = *self;
+        let Self { id, method, params, result, error, has_looked, .. } = *self;
         let meta = match kind.subject() {
             Name::Result => self.result_meta,
             _ => self.params_meta,
         };
-        Envelope { kind, id, method, params, result, error, body, has_newline: false, meta }
+        Envelope { kind, id, method, params, result, error, body, has_newline: false, meta, has_looked }
     }
 
     fn refused(&self, text: &[u8], reason: Reason) -> Refused {

@@ -36,7 +36,7 @@ impl Message {
     pub fn write_line(&self, patches: &Patches, out: &mut BytesMut) {
         let start = out.len();
         self.write_text(patches, out);
-        if self.envelope.has_newline || !patches.is_empty() {
+        if self.envelope.has_newline || patches.has_newline() {
             // Valid JSON has no raw CR or LF inside of strings.
             let mut rest = out.get_mut(start..).unwrap_or_default();
             while let Some(at) = memchr::memchr2(b'\r', b'\n', rest) {

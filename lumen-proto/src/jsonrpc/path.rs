@@ -25,8 +25,8 @@ pub struct Members<'a> {
 
 /// Returns the members of the object at `object`, with ranges in `text`. There are none if it is no object.
 pub fn members(text: &[u8], object: Span) -> Members<'_> {
-    let text = text.get(..object.end as usize).unwrap_or_default();
-    let mut cursor = Cursor::new(text, object.start as usize);
+    let text = text.get(..object.end()).unwrap_or_default();
+    let mut cursor = Cursor::new(text, object.start());
     let done = cursor.peek() != Some(b'{') || cursor.open(true).is_none();
     Members { cursor, first: true, done }
 }

@@ -31,11 +31,11 @@ impl Patches {
     /// Gives the patch back if it overlaps another. Two removals of neighbours may both claim the comma between
     /// them.
     pub fn try_add(&mut self, patch: Patch) -> Result<(), Patch> {
-        let overlaps = |other: &Patch| other.at.start < patch.at.end && patch.at.start < other.at.end;
-        if patch.at.start > patch.at.end || self.0.iter().any(overlaps) {
+        let overlaps = |other: &Patch| other.at.start() < patch.at.end() && patch.at.start() < other.at.end();
+        if patch.at.start() > patch.at.end() || self.0.iter().any(overlaps) {
             return Err(patch);
         }
-        let order = |patch: &Patch| (patch.at.start, patch.at.end);
+        let order = |patch: &Patch| (patch.at.start(), patch.at.end());
         let place = self.0.partition_point(|other| order(other) <= order(&patch));
         self.0.insert(place, patch);
         Ok(())
@@ -53,6 +53,11 @@ impl Patches {
         len.saturating_sub(removed) + added
     }
 
+    /// Returns whether a raw CR or LF is put in.
+    pub(super) fn has_newline(&self) -> bool {
+        self.0.iter().any(|patch| patch.with.iter().any(|byte| matches!(byte, b'\r' | b'\n')))
+    }
+
     /// Returns whether there are none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -66,10 +71,10 @@ pub fn apply(text: &[u8], patches: &Patches, out: &mut BytesMut) {
     out.reserve(text.len() + added);
     let mut at = 0;
     for patch in &patches.0 {
-        let start = (patch.at.start as usize).min(text.len());
+        let start = patch.at.start().min(text.len());
         out.extend_from_slice(text.get(at..start).unwrap_or_default());
         out.extend_from_slice(&patch.with);
-        at = (patch.at.end as usize).min(text.len());
+        at = patch.at.end().min(text.len());
     }
     out.extend_from_slice(text.get(at..).unwrap_or_default());
 }
@@ -82,7 +87,7 @@ pub fn apply(text: &[u8], patches: &Patches, out: &mut BytesMut) {
 pub fn insert_member(text: &[u8], object: Span, key: &str, value: &[u8]) -> Patch {
     let token = object.of(text);
     let Some(inner) = token.strip_prefix(b"{").and_then(|rest| rest.strip_suffix(b"}")) else {
-        return Patch { at: Span::empty(object.start as usize), with: Token::new() };
+        return Patch { at: Span::empty(object.start()), with: Token::new() };
     };
     let mut with = BytesMut::with_capacity(key.len() + value.len() + 4);
     if !inner.iter().all(|&byte| is_blank(byte)) {
@@ -92,21 +97,21 @@ pub fn insert_member(text: &[u8], object: Span, key: &str, value: &[u8]) -> Patc
     text::escape_into(&mut with, key);
     with.extend_from_slice(b"\":");
     with.extend_from_slice(value);
-    Patch { at: Span::empty((object.end as usize).saturating_sub(1)), with: with.freeze().into() }
+    Patch { at: Span::empty(object.end().saturating_sub(1)), with: with.freeze().into() }
 }
 
 /// Makes the patch that takes `member` out of the object at `object`, with exactly one comma: the one after it,
 /// or the one before it if it is the last. White space before the member or after it stays.
 pub fn remove_member(text: &[u8], object: Span, member: &Member) -> Patch {
-    let (start, end) = (member.key.start as usize, member.value.end as usize);
-    let after = text.get(end..object.end as usize).unwrap_or_default();
-    let before = text.get(object.start as usize..start).unwrap_or_default();
+    let (start, end) = (member.key.start(), member.value.end());
+    let after = text.get(end..object.end()).unwrap_or_default();
+    let before = text.get(object.start()..start).unwrap_or_default();
     let is_not_blank = |byte: &u8| !is_blank(*byte);
     let next = after.iter().position(is_not_blank).filter(|&at| after.get(at) == Some(&b','));
     let previous = before.iter().rposition(is_not_blank).filter(|&at| before.get(at) == Some(&b','));
     let at = match (next, previous) {
         (Some(comma), _) => Span::new(start, end + comma + 1),
-        (None, Some(comma)) => Span::new(object.start as usize + comma, end),
+        (None, Some(comma)) => Span::new(object.start() + comma, end),
         (None, None) => Span::new(start, end),
     };
     Patch { at, with: Token::new() }

@@ -101,7 +101,7 @@ pub(super) fn owned(bytes: &Bytes, part: Range<usize>) -> Bytes {
 }
 
 pub(super) const fn range(span: Span) -> Range<usize> {
-    span.start as usize..span.end as usize
+    span.start()..span.end()
 }
 
 fn span(range: Range<usize>) -> Span {
@@ -122,8 +122,8 @@ fn text_of(value: &[u8], max: usize) -> Result<Vec<u8>, Reason> {
 
 fn check(bytes: &[u8]) -> Result<(Envelope, Needs), Refused> {
     let unread = |reason| Refused { reason, id: None, has_method: false };
-    if u32::try_from(bytes.len()).is_err() {
-        return Err(unread(Reason::TooLong { len: bytes.len() as u64, max: u64::from(u32::MAX) }));
+    if bytes.len() >= Span::LIMIT {
+        return Err(unread(Reason::TooLong { len: bytes.len() as u64, max: Span::LIMIT as u64 - 1 }));
     }
     let mut found = Found::default();
     let (needs, end) = outline(bytes, |key, value| take(&mut found, key, value))

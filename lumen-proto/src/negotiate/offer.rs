@@ -87,7 +87,7 @@ fn cut(message: &Message, within: Span, path: &[&str]) -> Option<(Message, Hello
     let mut stripped = message.clone();
     let mut hello = None;
     // Should the key stand there twice, none of them may be forwarded.
-    while let Some(next) = cut_one(&stripped, within.start, path) {
+    while let Some(next) = cut_one(&stripped, within.start(), path) {
         stripped = next.0;
         hello = Some(next.1);
     }
@@ -95,10 +95,11 @@ fn cut(message: &Message, within: Span, path: &[&str]) -> Option<(Message, Hello
 }
 
 /// Takes out one. Params or result are named by their `start`: their end moves with every cut.
-fn cut_one(message: &Message, start: u32, path: &[&str]) -> Option<(Message, Hello)> {
+fn cut_one(message: &Message, start: usize, path: &[&str]) -> Option<(Message, Hello)> {
     let text = message.bytes();
     let envelope = message.envelope();
-    let within = [envelope.params, envelope.result].into_iter().flatten().find(|part| part.start == start)?;
+    let within =
+        [envelope.params, envelope.result].into_iter().flatten().find(|part| part.start() == start)?;
     let object = find(text, within, path)?;
     let member = members(text, object).find(|member| text_is(member.key.of(text), KEY))?;
     let hello = Hello::from_text(member.value.of(text)).unwrap_or_default();

@@ -2,13 +2,16 @@
 
 use crate::limits::MAX_VALUE_DEPTH;
 
+#[expect(clippy::cast_possible_truncation, reason = "128, and more would not be what others take")]
+const MAX_DEPTH: u16 = MAX_VALUE_DEPTH as u16;
+
 /// What a receiver must be able to take to get the same document, gathered while the document is walked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Needs {
     /// The most members in one container.
-    pub members: usize,
+    pub members: u32,
     /// The deepest nesting of containers; 0 for a lone scalar.
-    pub depth: usize,
+    pub depth: u16,
     /// Whether there is an integer outside of 32 bits.
     pub wide_ints: bool,
     /// Whether there is a float that other encoders would write as an integer.
@@ -27,9 +30,9 @@ pub struct Needs {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Profile {
     /// The most members it takes in one container.
-    pub members: usize,
+    pub members: u32,
     /// The deepest nesting it takes.
-    pub depth: usize,
+    pub depth: u16,
     /// Whether it keeps integers outside of 32 bits.
     pub wide_ints: bool,
     /// Whether it tells `1.0` from `1`.
@@ -47,8 +50,8 @@ pub struct Profile {
 impl Profile {
     /// This implementation, known by its capability "exact".
     pub const EXACT: Self = Self {
-        members: usize::MAX,
-        depth: MAX_VALUE_DEPTH,
+        members: u32::MAX,
+        depth: MAX_DEPTH,
         wide_ints: true,
         whole_floats: true,
         negative_zero: true,
@@ -79,13 +82,9 @@ impl Profile {
 
 impl Needs {
     #[inline(always)]
-    pub(super) const fn on_container(&mut self, members: usize, depth: usize) {
-        if members > self.members {
-            self.members = members;
-        }
-        if depth > self.depth {
-            self.depth = depth;
-        }
+    pub(super) fn on_container(&mut self, members: usize, depth: usize) {
+        self.members = self.members.max(u32::try_from(members).unwrap_or(u32::MAX));
+        self.depth = self.depth.max(u16::try_from(depth).unwrap_or(u16::MAX));
     }
 
     #[inline(always)]

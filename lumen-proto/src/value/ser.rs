@@ -190,7 +190,7 @@ impl<'b> Serializer<'b> {
     /// Writes what a JSON text says.
     fn raw(&mut self, text: &str) -> Result<(), Error> {
         match Transcoder::new().encode(text.as_bytes(), self.out) {
-            Ok(needs) if self.depth + needs.depth > MAX_VALUE_DEPTH => Err(Error::TooDeep),
+            Ok(needs) if self.depth + usize::from(needs.depth) > MAX_VALUE_DEPTH => Err(Error::TooDeep),
             // They would have to be integers here.
             Ok(needs) if self.canonical && needs.whole_floats => Err(Error::DoesNotFit),
             Ok(_) => Ok(()),

@@ -70,7 +70,7 @@ fn check(text: &[u8], envelope: &Envelope) {
         patches.try_add(patch).unwrap();
         let mut out = BytesMut::new();
         message.write_text(&patches, &mut out);
-        let start = envelope.body.start as usize;
+        let start = envelope.body.start();
         assert_eq!(members(&out, Span::new(start, out.len())).count(), count);
         assert!(serde_json::from_slice::<&RawValue>(&out).is_ok());
     }

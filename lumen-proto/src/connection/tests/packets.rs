@@ -210,7 +210,7 @@ fn a_line_too_long_is_given_back_with_its_edits() {
         c.send_edited(packet.clone(), longer.clone());
         assert_eq!(sent(&mut c), b"");
         let reason = Reason::TooLong { len: CALL.len() as u64 + 1, max: CALL.len() as u64 };
-        assert_eq!(events(&mut c), [Event::Unsent { message: packet, edits: longer.clone(), reason }]);
+        assert_eq!(events(&mut c), [Event::Unsent { message: packet.into(), edits: longer.clone(), reason }]);
         assert_eq!((c.queued(), c.queued_own()), (0, 0));
     }
 }

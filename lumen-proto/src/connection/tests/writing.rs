@@ -12,7 +12,10 @@ fn a_line_too_long_for_the_peer_is_given_back() {
     c.send(message(r#"{"method":"x"}"#));
     assert_eq!(sent(&mut c), b"{\"method\":\"x\"}\n");
     let reason = Reason::TooLong { len: 40, max: 20 };
-    assert_eq!(events(&mut c), [Event::Unsent { message: message(PING), edits: Edits::none(), reason }]);
+    assert_eq!(
+        events(&mut c),
+        [Event::Unsent { message: message(PING).into(), edits: Edits::none(), reason }]
+    );
     assert_eq!((c.queued(), c.queued_own()), (0, 0));
 }
 

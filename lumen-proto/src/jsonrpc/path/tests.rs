@@ -72,7 +72,7 @@ proptest! {
     fn anything_is_borne(
         text in oracle::spoiled(oracle::doc(true).prop_map(|doc| doc.text)), start in 0..200_u32, end in 0..200_u32,
     ) {
-        let span = Span { start, end };
+        let span = Span::new(start as usize, end as usize);
         find(&text, span, &["id", "x"]);
         prop_assert!(members(&text, span).count() <= text.len());
         decode_str(span.of(&text));

@@ -57,7 +57,7 @@ proptest! {
         let patch = insert_member(doc.text.as_bytes(), object, &key, b"[7]");
         let changed = applied(&doc.text, &one(patch.clone()));
         prop_assert!(oracle::takes(changed.as_bytes()), "{changed}");
-        let object = Span::new(object.start as usize, object.end as usize + patch.with.len());
+        let object = Span::new(object.start(), object.end() + patch.with.len());
         let all: Vec<_> = members(changed.as_bytes(), object).collect();
         prop_assert_eq!(all.len(), doc.members.len() + 1);
         let last = all.last().unwrap();
@@ -76,11 +76,11 @@ proptest! {
         let gone = patch.at.of(text);
         let removed = patch.at.len();
         let commas = usize::from(doc.members.len() > 1);
-        let own = member.value.end as usize - member.key.start as usize;
+        let own = member.value.end() - member.key.start();
         prop_assert_eq!(gone.iter().filter(|byte| !is_blank(**byte)).count(),
-            text[member.key.start as usize..][..own].iter().filter(|byte| !is_blank(**byte)).count() + commas);
+            text[member.key.start()..][..own].iter().filter(|byte| !is_blank(**byte)).count() + commas);
         let changed = applied(&doc.text, &one(patch));
-        let object = Span::new(object.start as usize, object.end as usize - removed);
+        let object = Span::new(object.start(), object.end() - removed);
         let part = |span: Span| String::from_utf8(span.of(changed.as_bytes()).to_vec()).unwrap();
         let left: Vec<_> =
             members(changed.as_bytes(), object).map(|member| (part(member.key), part(member.value))).collect();

@@ -144,7 +144,7 @@ fn counts_of_every_width_nest() {
             let (bytes, needs) = encode(tree.plain().as_bytes()).unwrap();
             assert!(bytes == expected, "{inner} in {outer}");
             let members = outer.max(if outer > 0 { inner } else { 0 }).max(2);
-            assert_eq!(needs.members, members, "{inner} in {outer}");
+            assert_eq!(needs.members as usize, members, "{inner} in {outer}");
         }
     }
 }
