@@ -145,9 +145,9 @@ pub(crate) struct Connect {
     #[arg(hide_short_help = true)]
     probed_timeout: u64,
 
-    /// How long a connection that was closed may take to be made again, all tries together, before nobody is there any
-    /// more; 0 is not to try. The session
-    /// then goes on, and the client need not know; requests that were not answered get an error.
+    /// How long a connection that was closed may take to be made again, all tries together, and until something is heard
+    /// there, before nobody is there any more; 0 is not to try. The session then goes on, and the client need not know;
+    /// requests that were not answered get an error.
     #[arg(long, value_name = "S", default_value_t = limits::RECONNECT_LIMIT.as_secs(), value_parser = clap::value_parser!(u64).range(..=86_400))]
     #[arg(requires = "socket")]
     reconnect: u64,

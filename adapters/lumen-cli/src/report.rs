@@ -196,13 +196,14 @@ impl Report {
                 Exit::Failed
             }
             Outcome::NotResumed(unlike) => {
+                let why = match unlike {
+                    Unlike::Refused => "the handshake is refused now",
+                    Unlike::Revision => "it agrees on another protocol revision now",
+                    Unlike::Silent => "nobody answers now; --reconnect S waits longer",
+                };
                 say(&format!(
-                    "the connection to {} was closed and made again, but the session cannot go on there: {}",
-                    self.command,
-                    match unlike {
-                        Unlike::Refused => "the handshake is refused now",
-                        Unlike::Revision => "it agrees on another protocol revision now",
-                    }
+                    "the connection to {} was closed and made again, but the session cannot go on there: {why}",
+                    self.command
                 ));
                 Exit::Failed
             }

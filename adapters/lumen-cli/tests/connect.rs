@@ -4,7 +4,7 @@
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
-use std::os::unix::net::UnixStream;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Output, Stdio};
@@ -234,6 +234,25 @@ fn without_reconnecting_the_session_ends_with_its_mux() {
         assert!(told.contains("was closed"), "{told}");
         assert_eq!(told.contains("could not be made again"), limit == "1", "{told}");
     }
+}
+
+#[test]
+fn whoever_comes_to_the_socket_and_says_nothing_is_no_server() {
+    let place = Place::new();
+    let mut mux = place.serve();
+    let mut agent = Agent::new(&["--reconnect", "1", &place.target()]).greeted();
+    // It is there when the mux is not any more.
+    let mute = place.folder.join("mute");
+    let _listener = UnixListener::bind(&mute).unwrap();
+    std::fs::rename(mute, &place.socket).unwrap();
+    mux.kill().unwrap();
+    mux.wait().unwrap();
+    agent.ask(1, "tools/list");
+    assert_lost(&agent.hear(), 1);
+    let output = agent.child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert!(told.contains("nobody answers now"), "{told}");
 }
 
 #[test]

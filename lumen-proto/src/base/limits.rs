@@ -84,6 +84,9 @@ pub const LINGER: Duration = Duration::from_millis(300);
 /// How long a connection that was lost may take to be made again, all tries together.
 pub const RECONNECT_LIMIT: Duration = Duration::from_secs(30);
 
+/// What a server on a connection that was made again has at least until something must be heard of it.
+pub const RECONNECT_PATIENCE: Duration = Duration::from_secs(2);
+
 /// The wait before the second try; doubled with every further one. The first is at once.
 pub const RECONNECT_BASE: Duration = Duration::from_millis(100);
 

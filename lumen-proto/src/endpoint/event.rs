@@ -95,6 +95,8 @@ pub enum Unlike {
     Refused,
     /// It agreed on another protocol revision than the client was told.
     Revision,
+    /// It says nothing, or the connection is neither made nor refused.
+    Silent,
 }
 
 impl fmt::Display for Unlike {
@@ -102,6 +104,7 @@ impl fmt::Display for Unlike {
         f.write_str(match self {
             Self::Refused => "the one that came back refuses the handshake of this session",
             Self::Revision => "the one that came back agrees on another protocol revision",
+            Self::Silent => "the connection is made again, and nobody answers there",
         })
     }
 }

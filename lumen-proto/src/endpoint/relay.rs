@@ -150,6 +150,10 @@ impl Relay {
             }
         }
         self.on_client_state();
+        let is_awaited = !self.owed.is_quiet();
+        if let Some(link) = &mut self.link {
+            link.handle_awaited(self.now, is_awaited);
+        }
         let is_read = self.has_room() || !matches!(self.phase, Phase::Serving | Phase::Grace { .. });
         self.server.handle_reading(self.now, is_read);
         let wanted = [self.client.port(), self.server.port()].map(|port| self.wants_input(port) > 0);
@@ -492,7 +496,7 @@ impl Machine for Relay {
             Phase::Lingering { until } if self.now >= until => self.flush(),
             Phase::Flushing { until } if self.now >= until => self.done(),
             Phase::Done => return,
-            Phase::Serving | Phase::Grace { .. } => self.reconnect(),
+            Phase::Serving | Phase::Grace { .. } => self.follow_link(),
             _ => {}
         }
         let is_awaited = !self.owed.is_quiet() || self.link.as_ref().is_some_and(|link| !link.is_up());

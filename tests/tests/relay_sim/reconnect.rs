@@ -265,6 +265,66 @@ fn nobody_who_comes_back_is_waited_for_within_the_bound_and_no_longer() {
     }
 }
 
+/// Knows both eras, and what a probe is only at first.
+fn mute(nth: usize) -> Option<Nature> {
+    Some(Nature { ignores: nth > 0, lumen: nth == 0, modern: true, ..legacy() })
+}
+
+fn modern(id: u64, name: &str) -> String {
+    let meta = r#"{},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}"#;
+    tool(id, name).replace("{}", meta)
+}
+
+#[test]
+fn one_who_comes_back_and_says_nothing_is_given_up_within_the_bound() {
+    for chop in CHOPS {
+        for mode in [Mode::Auto, Mode::Probe, Mode::Offer, Mode::Off] {
+            let rig = rig(chop, mode, greeted().at(1500, tool(1, "echo")), mute).cut_at(1000).finish();
+            rig.assert_answers("1", Some(GONE));
+            assert_silent_since(&rig, 1000);
+        }
+        // Without a handshake that is waited for, it counts from the loss if something waits then.
+        for (asked, since) in [(1050, 1000), (1500, 1500), (90_000, 90_000)] {
+            let client = JsonClient::new().at(0, modern(0, "echo")).at(asked, modern(1, "wait"));
+            let nature = |nth| mute(nth).filter(|_| nth != 1);
+            let rig = rig(chop, Mode::Auto, client, nature).cut_at(1000).finish();
+            rig.assert_answers("1", Some(GONE));
+            assert_silent_since(&rig, since);
+        }
+    }
+}
+
+#[track_caller]
+fn assert_silent_since(rig: &Rig, millis: u64) {
+    assert_eq!(rig.outcome(), Some(Outcome::NotResumed(Unlike::Silent)));
+    let got = rig.got.borrow();
+    let (told, text, _) = got.messages.last().unwrap();
+    assert!(at_least(*told, Instant::from_millis(millis), limits::RECONNECT_LIMIT), "{told:?}");
+    assert!(text.contains("nobody answers there"), "{text}");
+}
+
+#[test]
+fn one_who_is_heard_may_take_its_time() {
+    for chop in CHOPS {
+        // It knows the probe.
+        let nature = |nth| Some(Nature { ignores: nth > 0, lumen: true, ..legacy() });
+        let rig = rig(chop, Mode::Auto, greeted().at(1500, tool(1, "echo")), nature).cut_at(1000).finish();
+        assert_eq!(rig.outcome(), Some(Outcome::NoAnswer));
+        let (told, _, _) = *rig.got.borrow().messages.last().unwrap();
+        assert!(at_least(told, Instant::from_millis(1000), limits::START_TIMEOUT), "{told:?}");
+    }
+}
+
+#[test]
+fn of_one_who_never_carried_lumen_it_is_not_asked_whether_it_is_there() {
+    for mode in [Mode::Auto, Mode::Offer, Mode::Off] {
+        let client = JsonClient::new().at(0, modern(0, "echo")).at(1500, modern(1, "wait"));
+        let mut rig = rig(Chop::Whole, mode, client, |_| Some(Nature::modern())).cut_at(1000);
+        rig.run_to(100_000);
+        assert_eq!(rig.outcome(), None);
+    }
+}
+
 #[test]
 fn a_server_that_goes_on_with_no_session_ends_it() {
     let refuses = Nature { refuses: Some(json!({"code": -32000, "message": "no"})), ..legacy() };

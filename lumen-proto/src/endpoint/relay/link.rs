@@ -31,6 +31,8 @@ pub(super) struct Link {
     up: Option<Instant>,
     /// The server has said something on this one.
     is_heard: bool,
+    /// When something must have been heard on this one, if nothing was and something is due.
+    silent_until: Option<Instant>,
     /// One was of use once.
     is_proven: bool,
     /// The last one that was of use came to carry LUMEN.
@@ -72,6 +74,7 @@ impl Link {
             backoff: backoff(),
             up: None,
             is_heard: false,
+            silent_until: None,
             is_proven: false,
             is_lumen: true,
         }
@@ -87,11 +90,30 @@ impl Link {
     pub(super) fn on_heard(&mut self, is_lumen: bool) {
         self.is_heard = true;
         self.is_lumen = is_lumen;
+        self.silent_until = None;
+    }
+
+    /// Takes that the connection is being made again. Whoever is there must say something within the time that all tries
+    /// have.
+    pub(super) fn on_opening(&mut self, now: Instant) {
+        self.state = State::Opening;
+        self.silent_until = Some(self.until.unwrap_or(now).max(now + limits::RECONNECT_PATIENCE));
+    }
+
+    /// Takes whether answers are waited for. Once messages go through, a server that acknowledged LUMEN the last time would
+    /// at least do that; of any other it cannot be told whether it is there or still at work.
+    pub(super) fn handle_awaited(&mut self, now: Instant, is_awaited: bool) {
+        if self.is_up() && !self.is_heard {
+            let is_due = is_awaited && self.is_lumen && self.until.is_some();
+            let until = now + self.limit.max(limits::RECONNECT_PATIENCE);
+            self.silent_until = is_due.then(|| self.silent_until.unwrap_or(until));
+        }
     }
 
     /// Takes that the connection is lost, or could not be made. Returns whether it is to be made again.
     pub(super) fn on_lost(&mut self, now: Instant, ended: Ended) -> bool {
         let up = self.up.take();
+        self.silent_until = None;
         let has_lasted = up.is_some_and(|since| now - since >= limits::RECONNECT_RESET_AFTER);
         self.is_proven |= has_lasted || core::mem::take(&mut self.is_heard);
         if !self.is_proven {
@@ -153,6 +175,11 @@ impl Link {
         self.state == State::Up
     }
 
+    /// Returns whether it waits for its time to be made again.
+    pub(super) const fn is_down(&self) -> bool {
+        matches!(self.state, State::Down { .. })
+    }
+
     /// Keeps a message for when they do.
     pub(super) fn hold(&mut self, message: Message) {
         self.held_bytes += cost(&message);
@@ -178,7 +205,7 @@ impl Link {
     pub(super) const fn poll_timeout(&self) -> Option<Instant> {
         match self.state {
             State::Down { at, .. } => Some(at),
-            _ => None,
+            _ => self.silent_until,
         }
     }
 }

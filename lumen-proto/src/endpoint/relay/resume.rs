@@ -24,6 +24,9 @@ impl Relay {
     /// A handshake that was under way, and every `subscriptions/listen`, is sent again as it was, and an acknowledgement
     /// that the client has had does not come again.
     ///
+    /// A server of whom nothing is heard ends the session within about the same time: within `limit` of the loss while the
+    /// handshake is told, and after that, if the one before had carried LUMEN, within `limit` of the first request.
+    ///
     /// A server that refuses the handshake, or agrees on another revision than the client was told, ends the session. A hub
     /// that says that it is full, or has no server for now, is tried again.
     ///
@@ -82,18 +85,23 @@ impl Relay {
             return false;
         }
         self.events.push(Event::Reconnecting { port: self.server.port(), ended });
-        self.reconnect();
+        self.follow_link();
         true
     }
 
-    /// Makes the connection, if it is time.
-    pub(super) fn reconnect(&mut self) {
+    /// Makes the connection, or gives up one that nothing is heard on, if it is time.
+    pub(super) fn follow_link(&mut self) {
         let Some(link) = &mut self.link else { return };
-        if link.poll_timeout().is_some_and(|at| self.now >= at) {
-            link.state = State::Opening;
+        if link.poll_timeout().is_none_or(|at| self.now < at) {
+            return;
+        }
+        if link.is_down() {
+            link.on_opening(self.now);
             let [_, ready] = &mut self.ready;
             *ready = super::Ready::default();
             self.server.start_again(link.is_lumen);
+        } else {
+            self.end_unresumed(Unlike::Silent);
         }
     }
 
