@@ -1,13 +1,14 @@
 //! Messages written as lines and frames, and payloads of compressed frames read, in memory that is used again.
 
 use alloc::vec::Vec;
+use core::ops::Range;
 
 use bytes::{BufMut, Bytes, BytesMut};
 
 use super::kind::packet_kind;
 use super::tally::Converted;
 use crate::frame::{self, Flags, Header, Kind};
-use crate::jsonrpc::{Patches, apply};
+use crate::jsonrpc::{Envelope, Found, Name, Patches, Span, apply};
 use crate::message::{Edits, Packet};
 use crate::value::transcode::Transcoder;
 use crate::value::{Invalid, Problem, Profile};
@@ -142,20 +143,28 @@ impl Codec {
         result
     }
 
-    /// Returns the text that a value stands for.
+    /// Returns the text that a value stands for, and where its parts are if it is one message. Everything else is for
+    /// [`Message::parse`] to judge.
     ///
     /// # Errors
     /// The bytes are no value, or the text is longer than `max`.
-    pub(super) fn decode(&mut self, value: &[u8], max: u64) -> Result<Bytes, Reason> {
-        let mut text = self.text(value, max)?;
+    pub(super) fn decode(&mut self, value: &[u8], max: u64) -> Result<(Bytes, Option<Envelope>), Reason> {
+        let mut found = Found::default();
+        let text = self.text(value, max, |key, value| {
+            if let Some(name) = Name::of_plain(key) {
+                found.take(name, Span::new(value.start, value.end));
+            }
+        })?;
+        let envelope = (text.first() == Some(&b'{') && text.len() < Span::LIMIT)
+            .then(|| found.classify(&text, Span::new(0, text.len())).ok())
+            .flatten();
         // What would be given back anyway is handed over instead.
         if text.len() > MAX_KEPT {
-            return Ok(text.into());
+            return Ok((text.into(), envelope));
         }
         let bytes = Bytes::copy_from_slice(&text);
-        text.clear();
         self.keep(text);
-        Ok(bytes)
+        Ok((bytes, envelope))
     }
 
     /// Gives the text that a value stands for to `then`.
@@ -168,17 +177,22 @@ impl Codec {
         max: u64,
         then: impl FnOnce(&mut Self, &[u8]) -> T,
     ) -> Result<T, Reason> {
-        let text = self.text(value, max)?;
+        let text = self.text(value, max, |_, _| ())?;
         let result = then(self, &text);
         self.keep(text);
         Ok(result)
     }
 
-    fn text(&mut self, value: &[u8], max: u64) -> Result<Vec<u8>, Reason> {
+    fn text(
+        &mut self,
+        value: &[u8],
+        max: u64,
+        on_member: impl FnMut(&[u8], Range<usize>),
+    ) -> Result<Vec<u8>, Reason> {
         let mut text = core::mem::take(&mut self.scratch);
         text.clear();
         let most = usize::try_from(max).unwrap_or(usize::MAX);
-        match self.transcoder.decode_within(value, None, most, &mut text) {
+        match self.transcoder.decode_outlined(value, most, &mut text, on_member) {
             Ok(_) => {
                 self.converted.add(text.len(), value.len());
                 Ok(text)

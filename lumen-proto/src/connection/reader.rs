@@ -318,7 +318,10 @@ fn from_frame(header: Header, payload: Payload<'_>, max: u64, keeps_values: bool
         _ if !is_compressed(&header) => from_owned(payload.into_bytes(), true),
         _ if keeps_values => from_value(&header, payload.into_bytes()),
         _ => match codec.decode(payload.as_slice(), max) {
-            Ok(text) => from_owned(text, true),
+            Ok((text, Some(envelope))) => {
+                Read::Message { message: Message::checked(text, envelope).into(), framed: true }
+            }
+            Ok((text, None)) => from_owned(text, true),
             Err(reason) => unread_value(&header, reason, payload.as_slice()),
         },
     }

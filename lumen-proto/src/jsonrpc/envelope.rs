@@ -336,7 +336,8 @@ impl Found {
         }
     }
 
-    fn classify(&self, text: &[u8], body: Span) -> Result<Envelope, Refused> {
+    /// Tells what the text with these members is.
+    pub(crate) fn classify(&self, text: &[u8], body: Span) -> Result<Envelope, Refused> {
         self.kind(text).map(|kind| self.envelope(kind, body)).map_err(|reason| self.refused(text, reason))
     }
 

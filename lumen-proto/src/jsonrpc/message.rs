@@ -5,7 +5,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 use super::{Envelope, Kind, Patches, Refused, Span, apply, path};
 
 /// A checked JSON-RPC text. Cloning it copies no bytes.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Message {
     bytes: Bytes,
     envelope: Envelope,
@@ -21,6 +21,11 @@ impl Message {
             Ok(envelope) => Ok(Self { bytes, envelope }),
             Err(refused) => Err((refused, bytes)),
         }
+    }
+
+    /// Keeps a text that was checked on the way to here.
+    pub(crate) const fn checked(bytes: Bytes, envelope: Envelope) -> Self {
+        Self { bytes, envelope }
     }
 
     /// Checks `text` where it is and copies it only if it is good.
@@ -104,6 +109,15 @@ impl Message {
         span.map(|span| span.of(&self.bytes))
     }
 }
+
+/// Where the parts are follows from the bytes.
+impl PartialEq for Message {
+    fn eq(&self, other: &Self) -> bool {
+        self.bytes == other.bytes
+    }
+}
+
+impl Eq for Message {}
 
 #[cfg(test)]
 mod tests;

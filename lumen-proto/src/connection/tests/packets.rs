@@ -117,6 +117,35 @@ fn across_carriers_the_document_and_the_spelling_of_its_ids_stay() {
     }
 }
 
+#[test]
+fn a_value_that_becomes_text_has_its_parts_where_they_are_in_the_text() {
+    let mut random = Random::new(5);
+    let mut reader = connection(Role::Server);
+    reader.handle_data(OPENING_PROBE);
+    let mut values: Vec<_> = (0..MESSAGES)
+        .map(|_| {
+            let sample = Sample::new(&mut random);
+            let [id, token, _] = fills(&mut random);
+            sample.value(id, token)
+        })
+        .collect();
+    let texts =
+        [CALL, PONG, r#"{"a\"":[{"id":5}],"id":"x","result":{"error":1},"\u0000":{}}"#, r#"{"method":"m"}"#];
+    values.extend(texts.map(value_of));
+    for value in values {
+        let Packet::Text(message) = one(&mut reader, &compressed(Kind::REQUEST, &value)) else { panic!() };
+        let parsed = Message::copy_from(message.bytes()).unwrap();
+        let parts = |message: &Message| {
+            let envelope = *message.envelope();
+            (envelope.kind, envelope.id, envelope.method, envelope.params, envelope.result, envelope.error)
+        };
+        assert_eq!(parts(&message), parts(&parsed), "{}", text(message.bytes()));
+        let rest = |message: &Message| (message.envelope().body, message.envelope().has_newline);
+        assert_eq!(rest(&message), rest(&parsed));
+        assert_eq!(message.find(PROGRESS_TOKEN), parsed.find(PROGRESS_TOKEN));
+    }
+}
+
 const CALL: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x"}}"#;
 
 #[test]

@@ -9,6 +9,7 @@ mod to_json;
 pub use from_json::Unfit;
 
 use alloc::vec::Vec;
+use core::ops::Range;
 
 use super::needs::Needs;
 use super::problem::Invalid;
@@ -86,6 +87,29 @@ impl Transcoder {
     ) -> Result<Needs, Invalid> {
         let start = out.len();
         let needs = to_json::write(bytes, table, &mut self.stack, max, out);
+        if needs.is_err() {
+            out.truncate(start);
+        }
+        needs
+    }
+
+    /// Does what [`decode_within`](Self::decode_within) does, without a session, and tells `on_member` of each member of
+    /// the root, if that is an object, the key as it is inside its quotes and the place of the value in `out`.
+    ///
+    /// # Errors
+    /// As [`decode_within`](Self::decode_within). What was told by then is void.
+    ///
+    /// # Bounds
+    /// As [`decode_within`](Self::decode_within).
+    pub fn decode_outlined(
+        &mut self,
+        bytes: &[u8],
+        max: usize,
+        out: &mut Vec<u8>,
+        on_member: impl FnMut(&[u8], Range<usize>),
+    ) -> Result<Needs, Invalid> {
+        let start = out.len();
+        let needs = to_json::write_outlined(bytes, &mut self.stack, max, out, on_member);
         if needs.is_err() {
             out.truncate(start);
         }

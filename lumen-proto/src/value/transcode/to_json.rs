@@ -1,6 +1,7 @@
 //! The bytes of a value to JSON text.
 
 use alloc::vec::Vec;
+use core::ops::Range;
 
 use crate::value::needs::Needs;
 use crate::value::number::{write_float, write_int};
@@ -19,10 +20,23 @@ pub(super) fn write(
     let end = out.len().saturating_add(max);
     let mut writer = Writer { bytes, out, end, full: false, first: true };
     let needs = walk(bytes, table, stack, &mut writer)?;
-    if writer.full || writer.out.len() > end {
-        return Err(Invalid { offset: bytes.len(), problem: Problem::TooLong });
-    }
-    Ok(needs)
+    writer.finish(needs)
+}
+
+/// Does what [`write`] does, and tells `on_member` the key, as it is inside its quotes, and the place in `out` of each
+/// member of the root, if that is an object. What was told of a value that is refused is void.
+pub(super) fn write_outlined(
+    bytes: &[u8],
+    stack: &mut Stack,
+    max: usize,
+    out: &mut Vec<u8>,
+    on_member: impl FnMut(&[u8], Range<usize>),
+) -> Result<Needs, Invalid> {
+    let end = out.len().saturating_add(max);
+    let writer = Writer { bytes, out, end, full: false, first: true };
+    let mut outlined = Outlined { writer, depth: 0, member: None, on_member };
+    let needs = walk(bytes, None, stack, &mut outlined)?;
+    outlined.writer.finish(needs)
 }
 
 /// Bytes of a string that are escaped between two looks at the limit.
@@ -87,7 +101,68 @@ impl Visit for Writer<'_> {
     }
 }
 
+/// Writes, and tells of the members of the root.
+struct Outlined<'a, F> {
+    writer: Writer<'a>,
+    depth: usize,
+    /// Where the key of the root's member that is under way stands, without its quotes.
+    member: Option<Range<usize>>,
+    on_member: F,
+}
+
+impl<F: FnMut(&[u8], Range<usize>)> Outlined<'_, F> {
+    /// A member of the root has ended, if there is one.
+    #[inline(always)]
+    fn end_member(&mut self) {
+        let Some(key) = self.member.take() else { return };
+        // Behind the key are its quote and a colon.
+        let value = key.end + 2..self.writer.out.len();
+        (self.on_member)(self.writer.out.get(key).unwrap_or_default(), value);
+    }
+}
+
+impl<F: FnMut(&[u8], Range<usize>)> Visit for Outlined<'_, F> {
+    #[inline(always)]
+    fn on_open(&mut self, at: usize, object: bool) {
+        self.depth += 1;
+        self.writer.on_open(at, object);
+    }
+
+    #[inline(always)]
+    fn on_close(&mut self, at: usize, object: bool) {
+        if self.depth == 1 {
+            self.end_member();
+        }
+        self.depth -= 1;
+        self.writer.on_close(at, object);
+    }
+
+    #[inline(always)]
+    fn on_key(&mut self, at: usize, key: Str<'_>) {
+        if self.depth != 1 {
+            return self.writer.on_key(at, key);
+        }
+        self.end_member();
+        let start = self.writer.out.len() + usize::from(!self.writer.first) + 1;
+        self.writer.on_key(at, key);
+        self.member = Some(start..self.writer.out.len().saturating_sub(2));
+    }
+
+    #[inline(always)]
+    fn on_scalar(&mut self, scalar: Scalar<'_>) {
+        self.writer.on_scalar(scalar);
+    }
+}
+
 impl Writer<'_> {
+    /// Returns `needs`, if all was written.
+    fn finish(self, needs: Needs) -> Result<Needs, Invalid> {
+        if self.full || self.out.len() > self.end {
+            return Err(Invalid { offset: self.bytes.len(), problem: Problem::TooLong });
+        }
+        Ok(needs)
+    }
+
     #[inline(always)]
     fn is_full(&mut self) -> bool {
         self.full |= self.out.len() > self.end;
