@@ -367,3 +367,29 @@ fn a_text_that_would_get_too_long_is_refused_in_bounded_memory() {
         }
     }
 }
+
+#[test]
+fn members_of_the_root_are_told_as_they_are_written() {
+    let members = |text: &str| {
+        let mut value = Vec::new();
+        Transcoder::new().encode(text.as_bytes(), &mut value).unwrap();
+        let (mut out, mut told) = (b"before ".to_vec(), Vec::new());
+        let tell = |key: &[u8], at| told.push((key.to_vec(), at));
+        Transcoder::new().decode_outlined(&value, usize::MAX, &mut out, tell).unwrap();
+        assert_eq!(&out[7..], text.as_bytes());
+        let told = told.into_iter().map(|(key, at)| [key, out[at].to_vec()]);
+        told.map(|pair| pair.map(|bytes| String::from_utf8(bytes).unwrap())).collect::<Vec<_>>()
+    };
+    let text = r#"{"id":1,"x\"":{"id":2,"y":[{"id":3}]},"":[],"id":"\u0001","z":{}}"#;
+    let expected = [
+        ["id", "1"],
+        [r#"x\""#, r#"{"id":2,"y":[{"id":3}]}"#],
+        ["", "[]"],
+        ["id", r#""\u0001""#],
+        ["z", "{}"],
+    ];
+    assert_eq!(members(text), expected);
+    for other in ["1", "[]", "{}", r#"[{"id":1}]"#] {
+        assert_eq!(members(other), <[[&str; 2]; 0]>::default(), "{other}");
+    }
+}
