@@ -182,7 +182,10 @@ impl Hub {
         let Some(guest) = self.guests.remove(port) else { return };
         self.queued -= guest.counted;
         self.past += guest.leg.tally();
-        self.empty_since = self.now;
+        // Who only asked how things stand keeps nobody's server waiting.
+        if self.mux.slot_of(port).is_some() {
+            self.empty_since = self.now;
+        }
         if let Some(until) = guest.leaving.until() {
             self.farewells.remove(&(until, port));
         }

@@ -20,7 +20,8 @@ pub struct HubConfig {
     pub backoff: backoff::Config,
     /// The most clients at a time.
     pub max_clients: usize,
-    /// How long it goes on without a client before it ends by itself. `None` is for ever.
+    /// How long it goes on without a client that uses a server before it ends by itself; who only asks how things stand is
+    /// none. `None` is for ever.
     pub idle_exit: Option<Duration>,
 }
 

@@ -56,7 +56,7 @@ pub struct Hub {
     aborts: VecDeque<Port>,
     events: VecDeque<HubEvent>,
     dropped: u64,
-    /// Since when there has been no client, if there is none.
+    /// Since when there has been no client that used a server, if there is none.
     empty_since: Instant,
     phase: Phase,
     /// How the servers are ended.
@@ -303,6 +303,11 @@ impl Hub {
     /// Follows the way to the end; returns whether that led to something.
     fn do_phase(&mut self) -> bool {
         match self.phase {
+            Phase::Serving if self.idle_end().is_some_and(|end| end <= self.now) => {
+                self.mux.close();
+                self.phase = Phase::Draining { until: self.now };
+                true
+            }
             Phase::Draining { until } if self.now >= until || self.mux.is_quiet() => {
                 self.phase = Phase::Stopping;
                 self.stop_servers();
@@ -369,10 +374,6 @@ impl Machine for Hub {
             self.handle_server_timeout(slot);
         }
         self.handle_farewells();
-        if self.idle_end().is_some_and(|end| end <= self.now) {
-            self.mux.close();
-            self.phase = Phase::Draining { until: self.now };
-        }
         if let Phase::Flushing { until } = self.phase
             && self.now >= until
         {

@@ -35,6 +35,7 @@ pub(super) struct Sessions {
     queued: usize,
     past_clients: Tally,
     past_servers: Tally,
+    /// Since when no client is there that used its server, if none is.
     empty_since: Instant,
     phase: Phase,
     now: Instant,
@@ -188,9 +189,6 @@ impl Sessions {
         while let Some((_, number)) = self.wakes.first().copied().filter(|(at, _)| *at <= self.now) {
             self.with(number, Hub::handle_timeout);
         }
-        if self.idle_end().is_some_and(|end| end <= self.now) {
-            self.shut_down(now);
-        }
         self.follow_end();
     }
 
@@ -247,7 +245,9 @@ impl Sessions {
         if session.has_client && session.hub.clients() == 0 {
             session.has_client = false;
             self.clients -= 1;
-            self.empty_since = self.now;
+            if session.hub.is_used(SlotId::First) {
+                self.empty_since = self.now;
+            }
             session.hub.retire(self.now);
         }
         let mut is_over = false;
@@ -302,6 +302,9 @@ impl Sessions {
     }
 
     fn follow_end(&mut self) {
+        if self.idle_end().is_some_and(|end| end <= self.now) {
+            return self.shut_down(self.now);
+        }
         if self.phase == Phase::Ending && self.all.is_empty() {
             self.phase = Phase::Done;
             self.events.push_back(HubEvent::Stream(Event::Finished(Outcome::Terminated(None))));

@@ -3,10 +3,10 @@
 use core::time::Duration;
 
 use super::*;
-use crate::endpoint::{Parted, ServerConfig};
-use crate::limits;
+use crate::endpoint::{Event, Parted, ServerConfig};
 use crate::negotiate::Mode;
 use crate::supervisor::Behind;
+use crate::{ChildEvent, OpenError, OpenErrorKind, limits};
 
 fn pool(private: bool) -> Pool {
     let config = HubConfig::new(ServerConfig::new(Behind::Process, Mode::Off));
@@ -25,6 +25,44 @@ fn who_connects_waits_until_there_is_room_again() {
         pool.handle_timeout(Instant::from_millis(500));
         assert!(pool.is_taking_clients());
         assert_eq!(pool.poll_timeout(), None);
+    }
+}
+
+#[test]
+fn who_only_asks_how_things_stand_does_not_keep_it() {
+    for private in [false, true] {
+        let config = HubConfig::new(ServerConfig::new(Behind::Process, Mode::Off));
+        let mux = crate::mux::Config { private, ..config.mux };
+        let mut pool = Pool::new(HubConfig { mux, idle_exit: Some(Duration::from_secs(10)), ..config });
+        let is_over = |pool: &mut Pool| {
+            core::iter::from_fn(|| pool.poll_event())
+                .any(|event| matches!(event, HubEvent::Stream(Event::Finished(_))))
+        };
+        let visit = |pool: &mut Pool, from: u64, to: u64, method: &str| {
+            let client = pool.try_accept().unwrap();
+            let from = Instant::from_millis(from);
+            pool.handle_input(from, Input::Opened(client));
+            let ask = alloc::format!("{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"{method}\"}}\n");
+            pool.handle_input(from, Input::Data(client, ask.as_bytes()));
+            // It is there while it is there.
+            assert_eq!(pool.clients(), 1);
+            pool.handle_input(Instant::from_millis(to), Input::Lost(client));
+            client
+        };
+        visit(&mut pool, 3000, 3000, "lumen/status");
+        assert_eq!(pool.poll_timeout(), Some(Instant::from_millis(10_000)));
+        let client = visit(&mut pool, 9000, 11_000, "tools/list");
+        assert!(!is_over(&mut pool));
+        let server = Port::new(client.index() - 2);
+        let gone = ChildEvent::Failed(OpenError { kind: OpenErrorKind::NotFound, errno: 2 });
+        pool.handle_input(Instant::from_millis(11_000), Input::Child(server, gone));
+        for at in [12_000, 15_000, 20_000] {
+            visit(&mut pool, at, at + 500, "lumen/status");
+        }
+        assert!(!is_over(&mut pool));
+        // Not before it has gone, and then at once.
+        visit(&mut pool, 20_900, 22_000, "lumen/status");
+        assert!(is_over(&mut pool), "{private}");
     }
 }
 
