@@ -284,10 +284,12 @@ fn one_who_comes_back_and_says_nothing_is_given_up_within_the_bound() {
             assert_silent_since(&rig, 1000);
         }
         // Without a handshake that is waited for, it counts from the loss if something waits then.
-        for (asked, since) in [(1050, 1000), (1500, 1500), (90_000, 90_000)] {
+        for (lost, asked, since) in
+            [(1000, 1050, 1000), (1000, 1500, 1500), (1000, 90_000, 90_000), (20_000, 20_050, 20_000)]
+        {
             let client = JsonClient::new().at(0, modern(0, "echo")).at(asked, modern(1, "wait"));
             let nature = |nth| mute(nth).filter(|_| nth != 1);
-            let rig = rig(chop, Mode::Auto, client, nature).cut_at(1000).finish();
+            let rig = rig(chop, Mode::Auto, client, nature).cut_at(lost).finish();
             rig.assert_answers("1", Some(GONE));
             assert_silent_since(&rig, since);
         }
@@ -544,6 +546,30 @@ fn a_server_that_was_never_of_use_is_not_tried_again() {
     let rig = rig(Chop::Whole, Mode::Off, session(), nature).finish();
     assert!(matches!(rig.outcome(), Some(Outcome::ServerGone(_))));
     assert_eq!(rig.tries().len(), 1);
+}
+
+#[test]
+fn a_server_that_was_seen_is_tried_again_from_the_first() {
+    for chop in CHOPS {
+        let client = greeted().at(100, tool(1, "echo")).close_at(200);
+        let (got, lives) = (client.got(), McpWitness::default());
+        let mut sim: Sim = World::new(Link::chopped(chop), move |spawn| match spawn.nth {
+            // It was about to end.
+            0 => Spawned::Fails(REFUSED),
+            1 => Spawned::Party(Box::new(McpServer::new(Nature { dies_at: Some(0), ..legacy() }, &lives))),
+            nth => Spawned::Party(Box::new(McpServer::new(good(nth).unwrap(), &lives))),
+        });
+        let relay = Relay::connect(ServerConfig::new(Behind::Socket, Mode::Auto));
+        let relay = relay.with_reconnect(limits::RECONNECT_LIMIT).with_seen_server();
+        let port = relay.client_port();
+        let id = sim.add(checked(relay));
+        sim.attach(id, port, client);
+        sim.run_until_idle();
+        for id in ["0", "1"] {
+            let answers = got.borrow().answers(id);
+            assert!(answers.len() == 1 && answers[0]["result"].is_object(), "{answers:?}");
+        }
+    }
 }
 
 #[test]

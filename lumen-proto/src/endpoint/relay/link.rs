@@ -115,7 +115,8 @@ impl Link {
         let up = self.up.take();
         self.silent_until = None;
         let has_lasted = up.is_some_and(|since| now - since >= limits::RECONNECT_RESET_AFTER);
-        self.is_proven |= has_lasted || core::mem::take(&mut self.is_heard);
+        let was_heard = core::mem::take(&mut self.is_heard);
+        self.is_proven |= has_lasted || was_heard;
         if !self.is_proven {
             return false;
         }
@@ -134,6 +135,11 @@ impl Link {
         };
         self.state = State::Down { at, ended };
         true
+    }
+
+    /// Takes that a server was there before there was a connection.
+    pub(super) const fn on_seen(&mut self) {
+        self.is_proven = true;
     }
 
     /// Takes that nobody will be there again: this try is the last.

@@ -39,6 +39,15 @@ impl Relay {
         self
     }
 
+    /// Takes that the server was there just now: a first connection that is of no use is made again like others.
+    #[must_use]
+    pub const fn with_seen_server(mut self) -> Self {
+        if let Some(link) = &mut self.link {
+            link.on_seen();
+        }
+        self
+    }
+
     /// Takes that there is no use in trying any longer to reach a server that has gone away: if it cannot be reached now,
     /// that is the end of the session.
     pub fn give_up(&mut self, now: Instant) {
