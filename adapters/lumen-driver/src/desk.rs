@@ -3,13 +3,12 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::path::PathBuf;
 
 use lumen_proto::endpoint::{HubEvent, Pool};
 use lumen_proto::{Instant, Port};
 
 use crate::door::{Door, EXHAUSTED_PAUSE, MuxEvent};
-use crate::status::{Process, describe};
+use crate::status::{About, Process, describe};
 
 /// A driver of a [`Pool`], as it is used here.
 pub trait Drive {
@@ -50,15 +49,15 @@ pub struct Knock<S> {
 #[derive(Debug)]
 pub struct Desk {
     door: Door,
-    log: Option<PathBuf>,
+    about: About,
     events: VecDeque<MuxEvent>,
     is_over: bool,
 }
 
 impl Desk {
-    /// Makes one that lets in whom `door` does. `log` is where all this is written to, if anywhere: it tells who asks.
-    pub const fn new(door: Door, log: Option<PathBuf>) -> Self {
-        Self { door, log, events: VecDeque::new(), is_over: false }
+    /// Makes one that lets in whom `door` does, and has those told of `about` who ask.
+    pub const fn new(door: Door, about: About) -> Self {
+        Self { door, about, events: VecDeque::new(), is_over: false }
     }
 
     /// Takes what came of accepting a client: the client, or why there is none, of which `OutOfMemory` means that the
@@ -89,7 +88,7 @@ impl Desk {
     pub fn on_event<D: Drive>(&mut self, driver: &mut D, event: HubEvent) {
         if let HubEvent::Asked { request, client } = event {
             let now = driver.now();
-            let text = describe(driver.pool(), now, self.log.as_deref(), |port| driver.process(port));
+            let text = describe(driver.pool(), now, &self.about, |port| driver.process(port));
             return driver.with(|pool| pool.answer(now, client, request, &text));
         }
         self.events.push_back(MuxEvent::Hub(event));

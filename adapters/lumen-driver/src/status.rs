@@ -1,6 +1,8 @@
 //! How things stand with a mux, as JSON: the answer to `lumen/status`, the same on every runtime.
 
-use std::path::Path;
+use std::borrow::Cow;
+use std::ffi::OsString;
+use std::path::PathBuf;
 
 use lumen_proto::connection::Tally;
 use lumen_proto::endpoint::{Pool, ServerStatus};
@@ -25,7 +27,19 @@ pub struct Process {
     pub stderr: Vec<String>,
 }
 
-/// Describes what a mux does; `log` is where it writes what it does, `process` is asked for what stands behind a server's
+/// The longest command that is told, in bytes.
+pub const MAX_COMMAND: usize = 64 * 1024;
+
+/// What the owner of a mux has those told who ask.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct About {
+    /// Where it writes what it does.
+    pub log: Option<PathBuf>,
+    /// The command of its server, word by word.
+    pub command: Vec<OsString>,
+}
+
+/// Describes what a mux does; `about` is what only its owner knows, `process` is asked for what stands behind a server's
 /// port.
 ///
 /// The text is one JSON object. Times are in milliseconds, sizes in bytes, a port is written `index.generation`.
@@ -38,6 +52,7 @@ pub struct Process {
 /// | `clients` | how many are connected, the one that asks included |
 /// | `queuedBytes` | what waits for clients |
 /// | `traffic.clients`, `.servers` | what went through all clients and all servers there ever were: a traffic, see below |
+/// | `command[]` | the words of the command that starts a server, as in the list of processes; null if they are longer than [`MAX_COMMAND`] |
 /// | `log` | the path of the log file, null if there is none |
 /// | `inFlightCount` | how many requests are not answered, those that ask for this left out |
 /// | `inFlight[]` | up to [`MAX_NAMED`] of them, of each server the oldest first |
@@ -76,7 +91,7 @@ pub struct Process {
 pub fn describe(
     pool: &Pool,
     now: Instant,
-    log: Option<&Path>,
+    about: &About,
     mut process: impl FnMut(Port) -> Process,
 ) -> String {
     let all = pool.servers();
@@ -117,7 +132,8 @@ pub fn describe(
         "clients": pool.clients(),
         "queuedBytes": pool.queued(),
         "traffic": {"clients": traffic(pool.clients_tally()), "servers": traffic(pool.servers_tally())},
-        "log": log.map(|log| log.to_string_lossy()),
+        "command": command(&about.command),
+        "log": about.log.as_deref().map(|log| log.to_string_lossy()),
         "inFlightCount": pending.len(),
         "inFlight": calls,
         "serverCount": all.len(),
@@ -125,6 +141,12 @@ pub fn describe(
         "connections": connections,
     })
     .to_string()
+}
+
+fn command(words: &[OsString]) -> Option<Vec<Cow<'_, str>>> {
+    let len: usize = words.iter().map(|word| word.len()).sum();
+    (!words.is_empty() && len <= MAX_COMMAND)
+        .then(|| words.iter().map(|word| word.to_string_lossy()).collect())
 }
 
 fn server(status: &ServerStatus, now: Instant, process: &mut impl FnMut(Port) -> Process) -> Value {
@@ -201,6 +223,14 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_command_is_told_unless_it_is_endless() {
+        let words = |len: usize| [OsString::from("x"), OsString::from("y".repeat(len - 1))];
+        assert_eq!(command(&words(MAX_COMMAND)).map(|words| words.len()), Some(2));
+        assert_eq!(command(&words(MAX_COMMAND + 1)), None);
+        assert_eq!(command(&[]), None);
+    }
+
+    #[test]
     fn it_says_who_waits_for_what() {
         let mut hub = Pool::new(HubConfig::new(ServerConfig::new(Behind::Process, Mode::Off)));
         let client = hub.try_accept().unwrap();
@@ -210,8 +240,8 @@ mod tests {
         hub.handle_input(now, Input::Data(client, ask));
         let Some(HubEvent::Asked { request, .. }) = hub.poll_event() else { panic!("nobody asks") };
         let now = Instant::from_millis(35);
-        let log = Some(Path::new("/l"));
-        let text = describe(&hub, now, log, |_| Process { pid: Some(7), stderr: vec!["a\"b".to_owned()] });
+        let about = About { log: Some("/l".into()), command: vec!["npx".into(), "a b".into()] };
+        let text = describe(&hub, now, &about, |_| Process { pid: Some(7), stderr: vec!["a\"b".to_owned()] });
         let status: Value = serde_json::from_str(&text).unwrap();
         assert_eq!(status["clients"], 1);
         assert_eq!(status["inFlightCount"], 1);
@@ -232,6 +262,7 @@ mod tests {
             assert_eq!(traffic["in"], said);
         }
         assert_eq!((&status["log"], &status["private"]), (&"/l".into(), &false.into()));
+        assert_eq!(status["command"], json!(["npx", "a b"]));
         hub.answer(now, client, request, &text);
         let mut out = bytes::BytesMut::new();
         while hub.poll_transmit(now, client, &mut out) == lumen_proto::Transmit::More {}

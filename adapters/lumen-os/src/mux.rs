@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use lumen_driver::desk::Desk;
 use lumen_driver::door::Door;
+use lumen_driver::status::About;
 use lumen_proto::endpoint::{HubConfig, ServerConfig};
 use lumen_proto::negotiate::Mode;
 use lumen_proto::supervisor::Behind;
@@ -145,7 +146,10 @@ impl MuxSpec {
         // Root can go anywhere.
         let is_for_others = allowed.iter().any(|uid| ![own_uid(), 0].contains(uid));
         let listener = if is_for_others { Listener::bind_for_all(&socket) } else { Listener::bind(&socket) }?;
-        Ok(Listening { listener, command, hub, desk: Desk::new(Door::new(allowed), log) })
+        let words = command.arguments().iter().cloned();
+        let words = [command.program().to_owned()].into_iter().chain(words).collect();
+        let desk = Desk::new(Door::new(allowed), About { log, command: words });
+        Ok(Listening { listener, command, hub, desk })
     }
 }
 

@@ -2,7 +2,7 @@
 
 pub(crate) mod args;
 mod report;
-mod status;
+pub(crate) mod status;
 
 use std::io::{self, Write as _};
 

@@ -68,6 +68,10 @@ fn describe(status: &Value) -> String {
         status["pid"], status["clients"], status["inFlightCount"], status["queuedBytes"]
     );
     text += &describe_traffic(&status["traffic"]);
+    let command = list(&status["command"]);
+    if !command.is_empty() {
+        text += &format!("command: {}\n", harmless(&words(command)));
+    }
     if let Some(log) = status["log"].as_str() {
         text += &format!("log: {}\n", log.escape_debug());
     }
@@ -109,8 +113,14 @@ fn describe(status: &Value) -> String {
     text
 }
 
+/// Returns the words of a command as one line.
+pub(crate) fn words(command: &[Value]) -> String {
+    let words: Vec<_> = command.iter().filter_map(Value::as_str).collect();
+    words.join(" ")
+}
+
 /// What servers and clients have written: nothing in it is for a terminal to obey.
-fn harmless(text: &str) -> String {
+pub(crate) fn harmless(text: &str) -> String {
     text.replace(char::is_control, "\u{fffd}")
 }
 
@@ -165,6 +175,7 @@ mod tests {
     fn people_read_it_in_lines() {
         let status = json!({
             "pid": 7, "clients": 2, "serverCount": 3, "inFlightCount": 1, "queuedBytes": 0, "log": "/tmp/l",
+            "command": ["npx", "-y\n"],
             "traffic": {
                 "clients": {"in": {"messages": 3, "bytes": 300}, "out": {"messages": 4, "bytes": 40_500},
                     "converted": {"messages": 0, "jsonBytes": 0, "lumenBytes": 0}},
@@ -180,7 +191,7 @@ mod tests {
             "mux: process 7; 2 clients with this one, 1 requests in flight, 0 bytes waiting for clients\n\
              traffic: clients 3 messages, 300 B in, 4 messages, 40 kB out; servers 4 messages, 30 MB in, 2 messages, 100 B \
              out; 6 of them are 400 B as JSON and 260 B as LUMEN (65 %)\n\
-             log: /tmp/l\n\
+             command: npx -y\u{fffd}\nlog: /tmp/l\n\
              server 0 (legacy) for client 2.0: backoff, retry in 2500 ms, generation 3, restarts 3, last end: exit code 1\n\
              \x20 | boom\u{fffd}[2J\nand 2 more servers\n  tools/call\u{fffd}[2J\u{fffd} of 2.0, 1500 ms\n"
         );
