@@ -62,7 +62,7 @@ Examples:
 
 With --start, `lumen mux` is started for the socket, detached from this command and its terminal, if nobody serves it: all \
 who connect share one server, whoever comes first. It ends when no client has been there for --idle-exit; `lumen status \
-PATH` says how it does and where its log is. The server's options and command count only for who starts it.
+PATH` says how it does and where its log is. The server's options and command count only for who starts it; that another command is served is said on stderr.
 
 When the connection is closed, as by a mux that ends or crashes, it is made again, with --start by a new mux. The client \
 need not know: its handshake, log level and subscriptions are told again. Requests that were not answered get an error.
@@ -165,7 +165,7 @@ pub(crate) struct Connect {
     #[arg(long, requires = "start")]
     pub(crate) child_per_session: bool,
 
-    /// The log of a mux that was started; PATH.log if this is left out.
+    /// The log of a mux that was started, in which each line begins with its time, UTC; PATH.log if this is left out.
     #[arg(long, value_name = "FILE", requires = "start")]
     pub(crate) log: Option<PathBuf>,
 

@@ -18,7 +18,7 @@ use crate::guard::guarded;
 use crate::memory::Memory;
 use crate::report::{Report, say};
 use crate::runtime::{Runs, Runtime, Spin, has_ring};
-use crate::start::Starter;
+use crate::start::{Starter, There};
 
 pub(crate) fn connect(connect: Connect) -> Exit {
     let (behind, memory) = match connect.socket {
@@ -96,13 +96,17 @@ fn try_run<E: Engine>(
     let client = relay.client_port();
     let mut report = Report::new(client, words, behind);
     let signals = signals()?;
-    let starter = starter(&signals)?;
-    match starter.as_ref().map(Starter::ensure) {
-        Some(Err(why)) => report.not_served(why),
-        // We are told to end.
-        Some(Ok(false)) => return Ok(Exit::Ok),
-        _ => {}
-    }
+    let mut starter = starter(&signals)?;
+    let relay = match starter.as_mut().map(Starter::ensure) {
+        Some(Err(why)) => {
+            report.not_served(why);
+            relay
+        }
+        Some(Ok(There::ToldToEnd)) => return Ok(Exit::Ok),
+        // It may be just about to end for want of clients.
+        Some(Ok(There::Served)) => relay.with_seen_server(),
+        Some(Ok(There::Unready)) | None => relay,
+    };
     let mut relay = Loop::<_, E>::try_new(relay, Some(target))?;
     relay.set_spin(spin.bound());
     relay.watch(signals);
@@ -117,7 +121,8 @@ fn try_run<E: Engine>(
             if let (Event::Finished(Outcome::NotStarted(_)), Some(why)) = (&event, relay.open_error()) {
                 report.not_started(why);
             }
-            if let (Event::Reconnecting { ended: Ended::Failed(_), .. }, Some(starter)) = (&event, &starter)
+            if let (Event::Reconnecting { ended: Ended::Failed(_), .. }, Some(starter)) =
+                (&event, &mut starter)
                 && let Err(why) = starter.ensure()
             {
                 report.not_served(why);

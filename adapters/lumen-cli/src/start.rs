@@ -1,10 +1,9 @@
 //! `connect --start`: has a socket served by a mux that is started detached, if nobody serves it.
 
 use std::ffi::OsString;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::fd::{BorrowedFd, OwnedFd};
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
@@ -15,10 +14,12 @@ use lumen_os::detach::{self, Detached};
 use lumen_os::{ConnectError, Turn, connect_unix};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::Value;
-use tracing::info;
+use tracing::{info, warn};
 
 use crate::args::Connect;
 use crate::exit::Exit;
+use crate::log;
+use crate::mux::status::{harmless, words as words_of};
 use crate::report::say;
 
 /// The first argument of the process that detaches a mux. It is no command for people, so the command line's parser does
@@ -46,8 +47,23 @@ pub(crate) struct Starter {
     socket: PathBuf,
     log: PathBuf,
     words: Vec<OsString>,
+    /// The server's command, as it is told of one that is served.
+    command: Vec<String>,
+    /// The last other command that people were told of.
+    other: Option<Value>,
     env: Vec<(OsString, OsString)>,
     signals: OwnedFd,
+}
+
+/// What came of having the socket served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum There {
+    /// Somebody serves it.
+    Served,
+    /// Somebody else is there, and takes long.
+    Unready,
+    /// There was a signal first.
+    ToldToEnd,
 }
 
 /// What is at the socket.
@@ -77,18 +93,18 @@ impl Starter {
         );
         words.extend(server.cwd.as_deref().map(|dir| option("--cwd=", dir)));
         words.push("--".into());
+        let command = server.command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
         words.extend(server.command.iter().cloned());
         let env = server.env().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
-        Self { socket: socket.to_owned(), log, words, env, signals }
+        Self { socket: socket.to_owned(), log, words, command, other: None, env, signals }
     }
 
-    /// Waits until somebody serves the socket and has its server started. Returns whether it came to that; not, if there is
-    /// a signal.
+    /// Waits until somebody serves the socket and has its server started.
     ///
     /// # Errors
     /// Why nobody does, in words.
-    pub(crate) fn ensure(&self) -> Result<bool, String> {
-        let socket = self.socket.display();
+    pub(crate) fn ensure(&mut self) -> Result<There, String> {
+        let socket = self.socket.display().to_string();
         let failed = |step: &str, error: io::Error| format!("cannot {step} for {socket}: {error}");
         let deadline = Instant::now() + START_LIMIT;
         let mut turn = None;
@@ -101,7 +117,7 @@ impl Starter {
             };
             let seen = self.look()?;
             match seen {
-                Seen::Served => return Ok(true),
+                Seen::Served => return Ok(There::Served),
                 Seen::Nobody if has_ended || started.is_none() => {
                     if self.is_our_turn(&mut turn).map_err(|error| failed("take the turn", error))? {
                         if let Some((_, from)) = started {
@@ -116,7 +132,7 @@ impl Starter {
             if Instant::now() >= deadline {
                 return match (seen, started) {
                     // Somebody else's, and perhaps as it should be.
-                    (Seen::Unready, None) => Ok(true),
+                    (Seen::Unready, None) => Ok(There::Unready),
                     (_, started) => {
                         let quote = started.map_or_else(String::new, |(_, from)| self.quote(from));
                         Err(format!("nobody came to serve {socket} in {} s{quote}", START_LIMIT.as_secs()))
@@ -124,7 +140,7 @@ impl Starter {
                 };
             }
             if self.wait(started.as_ref().filter(|_| !has_ended)).map_err(|error| failed("wait", error))? {
-                return Ok(false);
+                return Ok(There::ToldToEnd);
             }
         }
     }
@@ -138,7 +154,7 @@ impl Starter {
     }
 
     /// Looks who is there, and asks whether its server is still being started.
-    fn look(&self) -> Result<Seen, String> {
+    fn look(&mut self) -> Result<Seen, String> {
         let stream = match connect_unix(&self.socket) {
             Ok(fd) => UnixStream::from(fd),
             Err(ConnectError::Refused { source, .. })
@@ -150,15 +166,35 @@ impl Starter {
         };
         Ok(match ask(stream) {
             Ok(status) if is_starting(&status["result"]) => Seen::Unready,
-            Ok(_) => Seen::Served,
+            Ok(status) => {
+                self.compare(&status["result"]["command"]);
+                Seen::Served
+            }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Seen::Served,
             Err(_) => Seen::Unready,
         })
     }
 
+    /// Tells people once if another command than the one that they gave is served.
+    fn compare(&mut self, served: &Value) {
+        if !is_other(served, &self.command) || self.other.as_ref() == Some(served) {
+            return;
+        }
+        let theirs = served.as_array().map(|words| words_of(words)).unwrap_or_default();
+        warn!(
+            "{} is served by a mux of another command, which is used: {}; the one that was given is not started: {}",
+            self.socket.display(),
+            harmless(&theirs),
+            self.command.join(" ")
+        );
+        self.other = Some(served.clone());
+    }
+
     /// Starts a mux. Returns also where its part of the log begins.
     fn start(&self) -> io::Result<(Detached, u64)> {
-        let log = OpenOptions::new().append(true).create(true).mode(0o600).open(&self.log)?;
+        let log = log::open(&self.log).map_err(|error| {
+            io::Error::new(error.kind(), format!("its log {}: {error}", self.log.display()))
+        })?;
         let from = log.metadata()?.len();
         let mut helper = Command::new("/proc/self/exe");
         helper.arg0("lumen").arg(WORD).args(&self.words).stderr(log);
@@ -236,10 +272,20 @@ fn is_starting(status: &Value) -> bool {
         && servers.iter().all(|server| server["state"] == "starting")
 }
 
+/// Returns whether a mux that tells of this command serves another one. One that does not tell is believed.
+fn is_other(served: &Value, command: &[String]) -> bool {
+    served.as_array().is_some_and(|served| served.iter().ne(command.iter()))
+}
+
 /// Reads the end of a file that may have been begun anew.
 fn end_of(path: &Path, from: u64) -> io::Result<String> {
     let mut file = File::open(path)?;
-    let len = file.metadata()?.len();
+    let metadata = file.metadata()?;
+    if !metadata.is_file() {
+        // Such as a terminal: people have read it there, and here somebody would have to type.
+        return Ok(String::new());
+    }
+    let len = metadata.len();
     let from = if from > len { 0 } else { from };
     file.seek(SeekFrom::Start(from.max(len.saturating_sub(MAX_QUOTE))))?;
     let mut bytes = Vec::new();
@@ -258,6 +304,15 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn another_command_is_one_of_other_words() {
+        let given = ["npx", "a b"].map(String::from);
+        assert!(!is_other(&json!(["npx", "a b"]), &given) && !is_other(&Value::Null, &given));
+        for other in [json!(["npx", "a", "b"]), json!(["npx"]), json!(["npx", "a b", "c"]), json!([])] {
+            assert!(is_other(&other, &given), "{other}");
+        }
+    }
 
     #[test]
     fn only_the_one_server_of_all_is_waited_for() {

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{CWD, FlockOperation, Mode, flock, mkfifoat};
 use rustix::net::sockopt::socket_peercred;
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, kill_process_group, pidfd_open};
 use serde_json::Value;
@@ -300,7 +300,9 @@ fn a_command_that_cannot_be_started_is_told_with_the_log() {
     let output = agent.child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(3));
     let told = String::from_utf8(output.stderr).unwrap();
-    assert!(told.contains("s.log says\n  | lumen: cannot start the server"), "{told}");
+    let (_, quoted) = told.split_once("s.log says\n  | ").unwrap();
+    let (time, said) = quoted.split_once(' ').unwrap();
+    assert!(time.ends_with('Z') && said.starts_with("lumen: cannot start the server"), "{told}");
     assert!(told.contains("/nonexistent/server") && told.contains("not found"), "{told}");
     assert!(!place.socket.exists());
 }
@@ -328,11 +330,35 @@ fn one_that_cannot_be_started_again_ends_the_session() {
 fn a_socket_that_is_served_is_only_connected_to() {
     let place = Place::new();
     let mut mux = place.serve();
-    let agent = Agent::new(&[&place.target(), "--start", "--", "/nonexistent/server"]).greeted();
-    assert_eq!(agent.leave().status.code(), Some(0));
+    let given = [&place.target(), "--start", "--", "/nonexistent/server", "--flag"];
+    let told = String::from_utf8(Agent::new(&given).greeted().leave().stderr).unwrap();
+    assert!(told.contains("served by a mux of another command, which is used: sh -c"), "{told}");
+    assert!(told.contains("is not started: /nonexistent/server --flag"), "{told}");
+    let output = Agent::start(&place, &[]).greeted().leave();
+    assert_eq!((output.status.code(), &*String::from_utf8(output.stderr).unwrap()), (Some(0), ""));
     assert!(!place.folder.join("s.log").exists());
     place.kill(Signal::TERM);
     mux.wait().unwrap();
+}
+
+/// Nobody may read it, and a mux that waits for that serves nobody.
+#[test]
+fn a_pipe_is_no_log() {
+    let place = Place::new();
+    std::fs::create_dir(&place.folder).unwrap();
+    let pipe = place.folder.join("pipe");
+    mkfifoat(CWD, &pipe, Mode::RWXU).unwrap();
+    let log = format!("--log={}", pipe.display());
+    let socket = format!("--socket={}", place.socket.display());
+    for words in [
+        &["connect", &place.target(), "--start", &log, "--", "true"][..],
+        &["mux", &socket, &log, "--", "true"],
+    ] {
+        let output = Command::new(LUMEN).args(words).stdin(Stdio::null()).output().unwrap();
+        assert_eq!(output.status.code(), Some(3), "{words:?}");
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert!(told.contains("pipe: a log is a regular file"), "{told}");
+    }
 }
 
 /// The session that a process belongs to; 0 if that was begun outside this PID namespace, as in a container.

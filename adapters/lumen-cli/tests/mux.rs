@@ -354,6 +354,11 @@ fn a_full_one_still_says_how_it_does_and_where_its_log_is() {
     assert_eq!((&told["clients"], &told["log"]), (&2.into(), &log.to_str().unwrap().into()));
     let text = String::from_utf8(status(&mux.socket, &[]).stdout).unwrap();
     assert!(text.contains("\ntraffic: clients 3 messages, "), "{text}");
+    let said = std::fs::read_to_string(&log).unwrap();
+    for line in said.lines() {
+        let (time, _) = line.split_once(' ').unwrap();
+        assert!(time.len() == 27 && time.starts_with("20") && time.ends_with('Z'), "{said}");
+    }
     let refused = ask(&mut mux.client(), INITIALIZE);
     assert_eq!(refused["error"]["data"]["reason"], "full", "{refused}");
     mux.end(Signal::TERM);

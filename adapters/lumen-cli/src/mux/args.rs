@@ -84,7 +84,8 @@ pub(crate) struct Mux {
     pub(crate) spin: Spin,
 
     /// Append all that is for people to this file in place of stderr: what the mux says, and what the server writes to its
-    /// standard error. Above 1 MiB the file is renamed to FILE.old, in place of an older one, and begun anew.
+    /// standard error. Each line begins with its time, UTC. Above 1 MiB the file is renamed to FILE.old, in place of an
+    /// older one, and begun anew.
     #[arg(long, value_name = "FILE")]
     pub(crate) log: Option<PathBuf>,
 
