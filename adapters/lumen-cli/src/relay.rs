@@ -16,7 +16,7 @@ use crate::args::{Connect, Server, Socket, Wrap};
 use crate::exit::Exit;
 use crate::guard::guarded;
 use crate::memory::Memory;
-use crate::report::{Report, say};
+use crate::report::{Report, say, unserved};
 use crate::runtime::{Runs, Runtime, Spin, has_ring};
 use crate::start::{Starter, There};
 
@@ -37,7 +37,11 @@ pub(crate) fn connect(connect: Connect) -> Exit {
         Some(Socket::Tcp(address)) => (Target::Tcp(address.clone()), address.clone()),
         None => (Target::Command(spec(&connect.server)), words(&connect.server)),
     };
-    let relay = Relay::connect(config);
+    let mut relay = Relay::connect(config);
+    relay.set_advice(match &connect.socket {
+        Some(_) => unserved(&words),
+        None => unstarted(&connect.server),
+    });
     let relay = match connect.reconnect() {
         Some(limit) => relay.with_reconnect(limit),
         None => relay,
@@ -59,7 +63,9 @@ pub(crate) fn wrap(wrap: Wrap) -> Exit {
     let config =
         ServerConfig::new(Behind::Process, Mode::Off).with_start_timeout(wrap.server.start_timeout());
     let words = (words(&wrap.server), Behind::Process);
-    run(wrap.runs, Relay::wrap(config), Target::Command(spec(&wrap.server)), words, None, |_| Ok(None))
+    let mut relay = Relay::wrap(config);
+    relay.set_advice(unstarted(&wrap.server));
+    run(wrap.runs, relay, Target::Command(spec(&wrap.server)), words, None, |_| Ok(None))
 }
 
 /// Runs a relay; `server` is what people call the other side, and what it is.
@@ -87,7 +93,7 @@ fn run(
 
 fn try_run<E: Engine>(
     spin: Spin,
-    relay: Relay,
+    mut relay: Relay,
     target: Target,
     (words, behind): (String, Behind),
     mut memory: Option<Memory>,
@@ -99,6 +105,7 @@ fn try_run<E: Engine>(
     let mut starter = starter(&signals)?;
     let relay = match starter.as_mut().map(Starter::ensure) {
         Some(Err(why)) => {
+            relay.set_advice(why.lines().next().unwrap_or_default());
             report.not_served(why);
             relay
         }
@@ -125,9 +132,12 @@ fn try_run<E: Engine>(
                 (&event, &mut starter)
                 && let Err(why) = starter.ensure()
             {
-                report.not_served(why);
                 let now = relay.now();
-                relay.with(|relay| relay.give_up(now));
+                relay.with(|relay| {
+                    relay.set_advice(why.lines().next().unwrap_or_default());
+                    relay.give_up(now);
+                });
+                report.not_served(why);
             }
             if let Some(memory) = &mut memory {
                 remember(memory, &event, |port| relay.counters(port).bytes_read > 0);
@@ -181,6 +191,12 @@ pub(crate) fn bare_spec(server: &Server) -> CommandSpec {
         Some(dir) => spec.cwd(dir),
         None => spec,
     }
+}
+
+/// Returns what to try when this server cannot be started. Its arguments may be secrets.
+fn unstarted(server: &Server) -> String {
+    let program = server.command.first().map(|program| program.to_string_lossy()).unwrap_or_default();
+    format!("is {program} there, executable, and on this PATH?")
 }
 
 pub(crate) fn words(server: &Server) -> String {

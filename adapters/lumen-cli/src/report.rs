@@ -150,10 +150,7 @@ impl Report {
                     return Exit::NotStarted;
                 }
                 if self.behind == Behind::Socket {
-                    say(&format!(
-                        "{why}; does anything serve it? `lumen mux` does so for a Unix socket, and --start -- COMMAND starts \
-                         that"
-                    ));
+                    say(&format!("{why}; {}", unserved(&self.command)));
                     return Exit::NotStarted;
                 }
                 let advice = match error.kind {
@@ -225,6 +222,13 @@ impl Report {
     fn side(&self, port: Port) -> &'static str {
         if port == self.client { "client" } else { "server" }
     }
+}
+
+/// Returns what to try when nobody serves this socket.
+pub(crate) fn unserved(socket: &str) -> String {
+    format!(
+        "does anything serve {socket}? `lumen mux` does so for a Unix socket, and --start -- COMMAND starts that"
+    )
 }
 
 /// Says something that must be seen whatever the log level.

@@ -102,7 +102,7 @@ impl Starter {
     /// Waits until somebody serves the socket and has its server started.
     ///
     /// # Errors
-    /// Why nobody does, in words.
+    /// Why nobody does, in words. The first line is for anybody; the others are the end of the log.
     pub(crate) fn ensure(&mut self) -> Result<There, String> {
         let socket = self.socket.display().to_string();
         let failed = |step: &str, error: io::Error| format!("cannot {step} for {socket}: {error}");
@@ -228,7 +228,7 @@ impl Starter {
         // It is the server's text: nothing in it is for a terminal to obey.
         let lines = text.lines().map(|line| line.replace(char::is_control, "\u{fffd}"));
         let lines: String = lines.map(|line| format!("\n  | {line}")).collect();
-        format!("; {} says{}", self.log.display(), if lines.is_empty() { " nothing" } else { &lines })
+        format!("; its log is {}{lines}", self.log.display())
     }
 }
 

@@ -296,11 +296,14 @@ fn a_command_that_cannot_be_started_is_told_with_the_log() {
     let mut agent = Agent::new(&[&place.target(), "--start", "--", "/nonexistent/server"]);
     agent.say(INIT);
     let answer = agent.hear();
-    assert!(answer["id"] == 0 && answer["error"].is_object(), "{answer}");
+    let told = answer["error"]["message"].as_str().unwrap();
+    let said =
+        format!("the mux that was started for {} has ended; its log is {0}.log", place.socket.display());
+    assert!(answer["id"] == 0 && told.ends_with(&said), "{answer}");
     let output = agent.child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(3));
     let told = String::from_utf8(output.stderr).unwrap();
-    let (_, quoted) = told.split_once("s.log says\n  | ").unwrap();
+    let (_, quoted) = told.split_once("s.log\n  | ").unwrap();
     let (time, said) = quoted.split_once(' ').unwrap();
     assert!(time.ends_with('Z') && said.starts_with("lumen: cannot start the server"), "{told}");
     assert!(told.contains("/nonexistent/server") && told.contains("not found"), "{told}");
@@ -319,7 +322,9 @@ fn one_that_cannot_be_started_again_ends_the_session() {
     std::fs::remove_file(&program).unwrap();
     place.kill(Signal::KILL);
     agent.ask(1, "tools/list");
-    assert_lost(&agent.hear(), 1);
+    let answer = agent.hear();
+    assert_lost(&answer, 1);
+    assert!(answer["error"]["message"].as_str().unwrap().contains("its log is "), "{answer}");
     let output = agent.child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     let told = String::from_utf8(output.stderr).unwrap();
@@ -406,10 +411,26 @@ fn what_goes_together_and_what_does_not() {
         assert_eq!(output.status.code(), Some(2), "{args:?}");
         assert!(output.stdout.is_empty() && !output.stderr.is_empty());
     }
-    let output = Command::new(LUMEN).args(["connect", "unix:/nonexistent/s"]).stdin(Stdio::null()).output();
-    let output = output.unwrap();
-    assert_eq!(output.status.code(), Some(3));
-    assert!(String::from_utf8(output.stderr).unwrap().contains("--start"));
+}
+
+/// Whoever asks need not see what is said to people.
+#[test]
+fn where_there_is_no_server_the_client_is_told_what_to_try() {
+    for (args, where_to, to_try) in [
+        (&["unix:/nonexistent/s"][..], "/nonexistent/s", "--start -- COMMAND"),
+        (&["tcp:127.0.0.1:1"], "127.0.0.1:1", "does anything serve"),
+        (&["--", "/nonexistent/server", "secret"], "/nonexistent/server", "on this PATH?"),
+    ] {
+        let mut agent = Agent::new(args);
+        agent.say(INIT);
+        let answer = agent.hear();
+        let told = answer["error"]["message"].as_str().unwrap();
+        assert!(told.contains(where_to) && told.contains(to_try) && !told.contains("secret"), "{told}");
+        let output = agent.child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(3));
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(said.contains(where_to), "{said}");
+    }
 }
 
 /// Somebody owns the path and does not serve it: that is waited for, but not against whoever wants this process to end.

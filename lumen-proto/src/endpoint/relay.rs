@@ -4,6 +4,8 @@ mod link;
 mod recall;
 mod resume;
 
+use alloc::string::String;
+
 use bytes::{Bytes, BytesMut};
 
 use self::link::Link;
@@ -50,6 +52,8 @@ pub struct Relay {
     hurry: Ladder,
     /// The connection to the server, if it is made again.
     link: Option<Link>,
+    /// What error answers say to a server that cannot be started or reached.
+    advice: String,
     now: Instant,
 }
 
@@ -102,6 +106,7 @@ impl Relay {
             told: false,
             hurry,
             link: None,
+            advice: String::new(),
             now: Instant::ZERO,
         }
     }
@@ -122,6 +127,12 @@ impl Relay {
             Phase::Done => {}
         }
         self.settle();
+    }
+
+    /// Has error answers say this besides when the server cannot be started or reached: where it was looked for, and what to
+    /// try. They quote 1 KiB of it.
+    pub fn set_advice(&mut self, advice: impl Into<String>) {
+        self.advice = advice.into();
     }
 
     /// Returns the port of the client, which the driver opens by itself.
@@ -454,10 +465,12 @@ impl Relay {
     }
 
     /// Says how the server ended, for error answers.
-    fn detail(&self) -> Option<alloc::string::String> {
+    fn detail(&self) -> Option<String> {
         match self.outcome {
-            Outcome::NotStarted(error) => Some(alloc::format!("{error}")),
-            Outcome::ServerGone(Ended::Failed(error)) => Some(alloc::format!("{error}")),
+            Outcome::NotStarted(error) | Outcome::ServerGone(Ended::Failed(error)) => {
+                let separator = if self.advice.is_empty() { "" } else { "; " };
+                Some(alloc::format!("{error}{separator}{}", self.advice))
+            }
             Outcome::ServerGone(Ended::Exited(exit)) => Some(alloc::format!("{exit}")),
             Outcome::NotResumed(unlike) => Some(alloc::format!("{unlike}")),
             _ => None,
