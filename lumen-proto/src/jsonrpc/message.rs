@@ -101,6 +101,7 @@ impl Message {
     }
 
     /// Returns whether it has this method, however that was spelled.
+    #[inline]
     pub fn method_is(&self, method: &str) -> bool {
         self.part(self.envelope.method).is_some_and(|token| path::text_is(token, method))
     }

@@ -85,7 +85,7 @@ fn hex4(digits: &[u8]) -> Option<u32> {
 }
 
 /// Compares what the string `token` decodes to with `expected`. Allocates nothing.
-#[inline]
+#[inline(always)]
 pub(super) fn is(token: &[u8], expected: &str) -> bool {
     let [b'"', inner @ .., b'"'] = token else { return false };
     let expected = expected.as_bytes();
