@@ -205,8 +205,12 @@ impl Report {
                 Exit::Failed
             }
             Outcome::NoAnswer => {
+                let place = match self.behind {
+                    Behind::Socket => "an MCP server there",
+                    Behind::Process => "it an MCP server on stdio",
+                };
                 say(&format!(
-                    "the server {} never answered; is it an MCP server on stdio? \
+                    "the server {} never answered; is {place}? \
                      --start-timeout S waits longer, --negotiate off asks nothing unusual",
                     self.command
                 ));

@@ -21,13 +21,7 @@ pub(crate) fn run(status: &Status) -> Exit {
     let answer = match ask(&status.socket) {
         Ok(answer) => answer,
         Err(error) => {
-            let advice = match error.kind() {
-                io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset | io::ErrorKind::UnexpectedEof => {
-                    "it closed the connection at once: may this user not come in (--allow-uid), or do very many ask?"
-                }
-                _ => "does `lumen mux` serve it?",
-            };
-            say(&format!("{}: {error}; {advice}", status.socket.display()));
+            say(&format!("{}: {}", status.socket.display(), why(&error)));
             return Exit::NotStarted;
         }
     };
@@ -39,6 +33,21 @@ pub(crate) fn run(status: &Status) -> Exit {
             Exit::Failed
         }
         _ => Exit::Ok,
+    }
+}
+
+/// Says why there is no answer, and what to try.
+fn why(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset | io::ErrorKind::UnexpectedEof => {
+            let advice = "it closed the connection at once: may this user not come in (--allow-uid), or do very many ask?";
+            format!("{error}; {advice}")
+        }
+        // What the system says of a read that was given up is for programs.
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
+            format!("no answer within {} s; does `lumen mux` serve it, and does it hang?", PATIENCE.as_secs())
+        }
+        _ => format!("{error}; does `lumen mux` serve it?"),
     }
 }
 
@@ -170,6 +179,17 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn who_does_not_answer_is_told_in_words() {
+        let (listener, mut stream) = UnixStream::pair().unwrap();
+        stream.set_nonblocking(true).unwrap();
+        let error = io::Read::read(&mut stream, &mut [0]).unwrap_err();
+        assert!(why(&error).starts_with("no answer within 5 s; "), "{}", why(&error));
+        drop(listener);
+        let error = UnixStream::connect("/nonexistent/socket").unwrap_err();
+        assert!(why(&error).ends_with("; does `lumen mux` serve it?"), "{}", why(&error));
+    }
 
     #[test]
     fn people_read_it_in_lines() {
