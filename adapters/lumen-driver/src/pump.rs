@@ -103,7 +103,7 @@ pub struct Pump<M: Machine> {
     /// What actions asked for, in their order; goes before reads and writes.
     asked: VecDeque<Op>,
     in_flight: usize,
-    /// An event was taken: room for events may have let the machine go on.
+    /// An event was taken, so room for events may have let the machine go on; or it has not been asked for anything yet.
     heard: bool,
     shut: bool,
     /// The last ports that were closed, the oldest first.
@@ -120,7 +120,7 @@ impl<M: Machine> Pump<M> {
             ready: VecDeque::new(),
             asked: VecDeque::new(),
             in_flight: 0,
-            heard: false,
+            heard: true,
             shut: false,
             closed: VecDeque::new(),
         }
