@@ -10,7 +10,7 @@ const NEAR: usize = 4096;
 /// A map by port in which finding costs the same however many there are.
 ///
 /// # Bounds
-/// A place for each of the first [`NEAR`] indices up to the highest that was used; whatever has no place of its own, as
+/// A place for each of the first 4,096 indices up to the highest that was used; whatever has no place of its own, as
 /// two generations of one index have not, is in a tree.
 #[derive(Debug)]
 pub struct PortMap<T> {

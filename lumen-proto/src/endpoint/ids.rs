@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use bytes::Bytes;
 
-use crate::jsonrpc::{IdKey, Kind, Message, batch, find, text_is};
+use crate::jsonrpc::{IdKey, Kind, Message, Token, batch, find, text_is};
 use crate::{Reason, limits};
 
 /// Requests in flight in one direction, by id.
@@ -25,7 +25,7 @@ const COST: usize = 64;
 
 #[derive(Debug)]
 struct Waiting {
-    spelling: Bytes,
+    spelling: Token,
     /// More than one if the same id was used again meanwhile: each use is answered.
     count: usize,
     patience: Patience,
@@ -54,26 +54,43 @@ impl Ids {
     /// # Errors
     /// [`Reason::Busy`] when too many are in flight, or what is wrong with an id; nothing is remembered then.
     pub(super) fn try_add(&mut self, message: &Message) -> Result<(), Reason> {
+        // Nearly all are of one request, for which nothing has to be gathered.
+        if message.kind() != Kind::Batch {
+            return requests(message).try_for_each(|(id, patience)| {
+                let key = self.check(&id)?;
+                self.room_for(id.len() + COST)?;
+                self.add(key, id, patience);
+                Ok(())
+            });
+        }
         let mut new = Vec::new();
-        let mut bytes = self.bytes;
+        let mut bytes = 0;
         for (id, patience) in requests(message) {
-            let key = IdKey::from_token(&id)?;
-            if self.waiting.get(&key).is_some_and(|waiting| waiting.patience == Patience::Void) {
-                return Err(Reason::IdInUse);
-            }
             bytes += id.len() + COST;
-            new.push((key, id, patience));
+            new.push((self.check(&id)?, id, patience));
         }
-        if bytes > limits::MAX_OWED {
-            return Err(Reason::Busy);
-        }
+        self.room_for(bytes)?;
         for (key, spelling, patience) in new {
-            let waiting = self.waiting.entry(key).or_insert(Waiting { spelling, count: 0, patience });
-            waiting.count += 1;
-            self.bytes += waiting.spelling.len() + COST;
-            self.awaited += usize::from(waiting.patience.is_awaited());
+            self.add(key, spelling, patience);
         }
         Ok(())
+    }
+
+    fn check(&self, id: &[u8]) -> Result<IdKey, Reason> {
+        let key = IdKey::from_token(id)?;
+        let is_void = self.waiting.get(&key).is_some_and(|waiting| waiting.patience == Patience::Void);
+        if is_void { Err(Reason::IdInUse) } else { Ok(key) }
+    }
+
+    const fn room_for(&self, more: usize) -> Result<(), Reason> {
+        if self.bytes + more > limits::MAX_OWED { Err(Reason::Busy) } else { Ok(()) }
+    }
+
+    fn add(&mut self, key: IdKey, spelling: Token, patience: Patience) {
+        let waiting = self.waiting.entry(key).or_insert(Waiting { spelling, count: 0, patience });
+        waiting.count += 1;
+        self.bytes += waiting.spelling.len() + COST;
+        self.awaited += usize::from(waiting.patience.is_awaited());
     }
 
     /// Returns whether [`try_add`](Self::try_add) would find room.
@@ -106,7 +123,7 @@ impl Ids {
         let live = self.waiting.values_mut().filter(|waiting| waiting.patience != Patience::Void);
         let void = live.map(|waiting| {
             waiting.patience = Patience::Void;
-            waiting.spelling.clone()
+            waiting.spelling.clone().into()
         });
         self.awaited = 0;
         void.collect()
@@ -189,7 +206,7 @@ impl Ids {
         core::mem::take(&mut self.waiting)
             .into_values()
             .filter(|waiting| waiting.patience != Patience::Void)
-            .flat_map(|waiting| core::iter::repeat_n(waiting.spelling, waiting.count))
+            .flat_map(|waiting| core::iter::repeat_n(Bytes::from(waiting.spelling), waiting.count))
     }
 
     /// Returns how many answers somebody waits for.
@@ -205,7 +222,7 @@ impl Ids {
 
 /// Returns the ids of the requests in a message, be it one or a batch.
 pub(super) fn request_ids(message: &Message) -> impl Iterator<Item = Bytes> {
-    requests(message).map(|(id, _)| id)
+    requests(message).map(|(id, _)| id.into())
 }
 
 /// Returns the ids of the answers in a message, be it one or a batch.
@@ -216,7 +233,7 @@ pub(super) fn response_ids(message: &Message) -> impl Iterator<Item = &[u8]> {
     answers.filter_map(|one| one.id).map(|id| id.of(text)).filter(|id| *id != b"null")
 }
 
-fn requests(message: &Message) -> impl Iterator<Item = (Bytes, Patience)> {
+fn requests(message: &Message) -> impl Iterator<Item = (Token, Patience)> {
     let whole = (message.kind() == Kind::Request).then(|| {
         let patience = if message.method_is("initialize") {
             Patience::Handshake
@@ -225,14 +242,14 @@ fn requests(message: &Message) -> impl Iterator<Item = (Bytes, Patience)> {
         } else {
             Patience::Ordinary
         };
-        (Bytes::copy_from_slice(message.id().unwrap_or_default()), patience)
+        (Token::from(message.id().unwrap_or_default()), patience)
     });
     let is_batch = message.kind() == Kind::Batch;
     let elements = is_batch.then(|| batch(message.bytes())).into_iter().flatten();
     let elements = elements.filter(|element| element.kind == Kind::Request);
     let elements = elements.map(|element| {
         let id = element.id.map(|id| id.of(message.bytes())).unwrap_or_default();
-        (Bytes::copy_from_slice(id), Patience::Ordinary)
+        (Token::from(id), Patience::Ordinary)
     });
     whole.into_iter().chain(elements)
 }

@@ -43,7 +43,7 @@ pub trait Slots {
 /// the order in which they came, else the logarithm of how many there are.
 ///
 /// # Bounds
-/// As many entries as it was made for, else [`MAX_IN_FLIGHT`]; at most twice as many places as entries, and [`SPARE`].
+/// As many entries as it was made for, else [`MAX_IN_FLIGHT`]; at most twice as many places as entries, and 1,024.
 #[cfg(feature = "alloc")]
 #[derive(Debug)]
 pub struct Growing<E> {

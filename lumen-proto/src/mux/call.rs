@@ -4,7 +4,7 @@ use alloc::collections::BTreeSet;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use super::dues::Dues;
+use super::dues::{Due, Dues};
 use super::slot::SlotId;
 use crate::idmap::{Growing, IdMap, WireId};
 use crate::jsonrpc::{IdKey, Token};
@@ -86,14 +86,6 @@ pub(super) enum Stage {
     Sent,
     /// The server that had it is gone. The next one is sent it when it is ready, and knows nothing of it before.
     Lost,
-}
-
-/// Whose deadline it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Due {
-    Call(WireId),
-    /// A request of a server to a client.
-    Ask(WireId),
 }
 
 /// All requests in flight.

@@ -1,6 +1,7 @@
 //! Notifications of clients, and requests that are given up.
 
-use super::call::{Due, Stage, What};
+use super::call::{Stage, What};
+use super::dues::Due;
 use super::slot::Phase;
 use super::{Mux, own};
 use crate::mcp::{self, Era, FromClient, paths};

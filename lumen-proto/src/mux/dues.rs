@@ -2,11 +2,19 @@
 
 use alloc::collections::{BTreeSet, VecDeque};
 
-use super::call::Due;
 use crate::Instant;
+use crate::idmap::WireId;
 
 /// Entries that are kept although they are void.
 const SPARE: usize = 1024;
+
+/// Whose deadline it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Due {
+    Call(WireId),
+    /// A request of a server to a client.
+    Ask(WireId),
+}
 
 /// Deadlines in their order.
 ///
@@ -88,18 +96,18 @@ mod tests {
         for step in 0..50_000_u64 {
             seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             let random = seed >> 33;
-            if random % 2 == 0 {
+            if random.is_multiple_of(2) {
                 // Now and then one is due before others that came before it.
-                let early = if random % 32 == 0 { random % 500 } else { 0 };
+                let early = if random.is_multiple_of(32) { random % 500 } else { 0 };
                 let at = Instant::from_millis((1_000 + step / 3).saturating_sub(early));
                 let wire = ids.try_insert(()).unwrap();
-                let due = if random % 7 == 0 { Due::Ask(wire) } else { Due::Call(wire) };
+                let due = if random.is_multiple_of(7) { Due::Ask(wire) } else { Due::Call(wire) };
                 dues.insert(at, due);
                 tree.insert((at, due));
             } else {
                 // Mostly the first, or one further back; the very first of all stays for long.
-                let skipped = if random % 8 == 0 { random % 64 } else { 1 };
-                let taken = tree.iter().nth(skipped as usize).copied();
+                let skipped = if random.is_multiple_of(8) { random % 64 } else { 1 };
+                let taken = tree.iter().nth(usize::try_from(skipped).unwrap()).copied();
                 if let Some((at, due)) = taken {
                     dues.remove(at, due);
                     dues.remove(at, due);

@@ -5,7 +5,7 @@ use alloc::format;
 use bytes::Bytes;
 
 use super::asks::Ask;
-use super::call::Due;
+use super::dues::Due;
 use super::{ID, Mux, Out, Side, SlotId, own};
 use crate::idmap::WireId;
 use crate::jsonrpc::{IdKey, Token, decode_str};
