@@ -12,6 +12,10 @@ use rustix::io::Errno;
 
 use crate::Stream;
 
+/// How often the one port that is read is tried between two looks at everything, while it is looked whether something has
+/// happened.
+const TRIES: u8 = 16;
+
 /// The descriptors of the open ports, looked at all together.
 ///
 /// # Bounds
@@ -25,6 +29,8 @@ pub struct Engine {
     looked_at: Option<OwnedFd>,
     is_looking: bool,
     is_readable: bool,
+    /// Until the next look at everything, see [`TRIES`].
+    tries: u8,
     buf: Box<[u8]>,
 }
 
@@ -49,6 +55,15 @@ enum Ready {
     Stderr(Port),
     Watched,
     LookedAt,
+}
+
+/// What ended a wait.
+#[derive(Debug)]
+enum Ended {
+    /// These can do something.
+    Ready(Vec<Ready>),
+    /// This read was made meanwhile.
+    Read(Port, io::Result<usize>),
 }
 
 impl lumen_os::engine::Engine for Engine {
@@ -80,7 +95,7 @@ impl lumen_os::engine::Engine for Engine {
             port,
             match opened {
                 Opened::Pipes { read, write } => Stream::pipes(read, write),
-                Opened::Socket(socket) => Stream::connected(socket),
+                Opened::Socket(socket) => Stream::connected(socket)?,
             },
         );
         Ok(())
@@ -119,7 +134,14 @@ impl lumen_os::engine::Engine for Engine {
     }
 
     fn wait<M: Machine>(&mut self, core: &mut Core<M>, deadline: Option<Instant>) -> io::Result<()> {
-        for ready in self.poll(core, deadline)? {
+        let ready = match self.poll(core, deadline)? {
+            Ended::Ready(ready) => ready,
+            Ended::Read(port, result) => {
+                self.on_read(core, port, result);
+                return Ok(());
+            }
+        };
+        for ready in ready {
             match ready {
                 Ready::Read(port) => self.read(core, port),
                 Ready::Write(port) => self.start_write(core, port),
@@ -163,23 +185,30 @@ impl Engine {
             looked_at: None,
             is_looking: true,
             is_readable: false,
+            tries: TRIES,
             buf: vec![0; READ_CHUNK].into_boxed_slice(),
         }
     }
 
     fn read<M: Machine>(&mut self, core: &mut Core<M>, port: Port) {
+        let Some(entry) = self.ports.get(port) else { return };
+        let Some(most) = entry.reading else { return };
+        let result = entry.stream.read(first(&mut self.buf, most));
+        self.on_read(core, port, result);
+    }
+
+    /// Takes what a read into the buffer has brought.
+    fn on_read<M: Machine>(&mut self, core: &mut Core<M>, port: Port, result: io::Result<usize>) {
         let Some(entry) = self.ports.get_mut(port) else { return };
         let Some(most) = entry.reading else { return };
-        let most = most.min(self.buf.len());
-        let buf = self.buf.get_mut(..most).unwrap_or_default();
-        let outcome = match entry.stream.read(buf) {
+        let outcome = match result {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 entry.is_full = false;
                 return;
             }
             Err(_) => Outcome::Failed,
             Ok(len) => {
-                entry.is_full = len == most;
+                entry.is_full = len == most.min(self.buf.len());
                 Outcome::Ok(self.buf.get(..len).unwrap_or_default())
             }
         };
@@ -189,7 +218,8 @@ impl Engine {
 
     /// Waits for a descriptor that something depends on. Descriptors that nobody asks about are left out: one
     /// whose peer hung up would end every wait at once.
-    fn poll<M: Machine>(&self, core: &Core<M>, deadline: Option<Instant>) -> io::Result<Vec<Ready>> {
+    fn poll<M: Machine>(&mut self, core: &Core<M>, deadline: Option<Instant>) -> io::Result<Ended> {
+        let Self { buf, tries, .. } = self;
         let mut keys = Vec::new();
         let mut fds = Vec::new();
         for (port, entry) in self.ports.iter() {
@@ -222,15 +252,37 @@ impl Engine {
         if fds.is_empty() && deadline.is_none() {
             return Err(io::ErrorKind::Deadlock.into());
         }
+        // With one port to read, reading it is the quickest way to see whether there is something.
+        let mut reads =
+            self.ports.iter().filter_map(|(port, entry)| Some((port, &entry.stream, entry.reading?)));
+        let lone = reads.next().filter(|_| reads.next().is_none());
+        let (mut read, is_alone) = (None, fds.len() == 1 && deadline.is_none());
         let now = Timespec::default();
         core.wait(
-            &mut fds,
+            &mut (&mut fds, &mut read, buf),
             deadline,
-            |fds| match poll(fds, Some(&now)) {
-                Err(Errno::INTR) => Ok(false),
-                found => Ok(found? > 0),
+            |(fds, read, buf)| {
+                *tries -= 1;
+                if let (Some((port, stream, most)), 1..) = (lone, *tries) {
+                    let result = stream.read(first(buf, most));
+                    let is_found =
+                        !matches!(&result, Err(error) if error.kind() == io::ErrorKind::WouldBlock);
+                    **read = is_found.then_some((port, result));
+                    return Ok(is_found);
+                }
+                *tries = TRIES;
+                match poll(fds, Some(&now)) {
+                    Err(Errno::INTR) => Ok(false),
+                    found => Ok(found? > 0),
+                }
             },
-            |fds| loop {
+            |(fds, read, buf)| loop {
+                if let (Some((port, stream, most)), true) = (lone, is_alone)
+                    && let Some(result) = stream.wait_read(first(buf, most))
+                {
+                    **read = Some((port, result));
+                    return Ok(());
+                }
                 // Anew after an interruption, so that signals cannot prolong the wait.
                 let left = deadline.map(|deadline| core.clock().until(deadline));
                 // A wait that is too long to be told is as good as none at all.
@@ -241,12 +293,21 @@ impl Engine {
                 }
             },
         )?;
+        if let Some((port, result)) = read {
+            return Ok(Ended::Read(port, result));
+        }
         let ready = keys.iter().zip(&fds).filter(|(_, fd)| !fd.revents().is_empty());
-        Ok(ready.map(|(&key, _)| key).collect())
+        Ok(Ended::Ready(ready.map(|(&key, _)| key).collect()))
     }
 
     fn on_watched(&mut self) {
         self.woken = true;
         self.watched = self.watched.take().filter(take_wake);
     }
+}
+
+/// Returns the part of the buffer that a read of at most so many bytes is made into.
+fn first(buf: &mut [u8], most: usize) -> &mut [u8] {
+    let most = most.min(buf.len());
+    buf.get_mut(..most).unwrap_or_default()
 }

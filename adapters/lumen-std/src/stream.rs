@@ -34,12 +34,13 @@ impl Stream {
         Self(Kind::Stdio { read, write: Some(write) })
     }
 
-    /// Takes a connected stream socket, such as an accepted one.
+    /// Takes a connected stream socket, such as an accepted one, and `O_NONBLOCK` off it: each call says whether it may
+    /// block.
     ///
     /// # Errors
     /// The descriptor is no socket.
     pub fn socket(fd: impl Into<OwnedFd>) -> io::Result<Self> {
-        Ok(Self(Kind::Socket(lumen_os::stream_from(fd.into())?)))
+        Self::connected(lumen_os::stream_from(fd.into())?)
     }
 
     /// Joins two descriptors that are non-blocking already.
@@ -47,17 +48,26 @@ impl Stream {
         Self(Kind::Pipes { read, write: Some(write) })
     }
 
-    /// Takes a socket that is non-blocking already.
-    pub(crate) fn connected(socket: OwnedFd) -> Self {
-        Self(Kind::Socket(socket))
+    /// Takes a socket that was made ready by `lumen_os`.
+    pub(crate) fn connected(socket: OwnedFd) -> io::Result<Self> {
+        rustix::io::ioctl_fionbio(&socket, false)?;
+        Ok(Self(Kind::Socket(socket)))
     }
 
     /// Reads what is there; 0 is the end of the stream, `WouldBlock` means later.
-    pub(crate) fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        match &mut self.0 {
-            Kind::Pipes { read, .. } => uninterrupted(|| rustix::io::read(&*read, &mut *buf)),
+    pub(crate) fn read(&self, buf: &mut [u8]) -> io::Result<usize> {
+        match &self.0 {
+            Kind::Pipes { read, .. } => uninterrupted(|| rustix::io::read(read, &mut *buf)),
             Kind::Stdio { read, .. } => read.read(buf),
             Kind::Socket(fd) => lumen_os::recv(fd.as_fd(), buf),
+        }
+    }
+
+    /// Waits until there is something, and reads that, in one call; `None` where there is no such call.
+    pub(crate) fn wait_read(&self, buf: &mut [u8]) -> Option<io::Result<usize>> {
+        match &self.0 {
+            Kind::Pipes { .. } | Kind::Stdio { .. } => None,
+            Kind::Socket(fd) => Some(uninterrupted(|| rustix::io::read(fd, &mut *buf))),
         }
     }
 
