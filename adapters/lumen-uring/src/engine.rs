@@ -32,6 +32,8 @@ pub struct Engine {
     looked_at: Option<Watch>,
     is_looking: bool,
     is_readable: bool,
+    /// Something was written since the last wait.
+    has_written: bool,
     /// What standard streams are read into.
     buf: Vec<u8>,
 }
@@ -120,7 +122,9 @@ impl lumen_os::engine::Engine for Engine {
 
     fn start_write<M: Machine>(&mut self, core: &mut Core<M>, port: Port) {
         let Some(entry) = self.ports.get_mut(port) else { return };
-        if !entry.stream.is_written_by_ring() {
+        // The first one is made at once: a lone write through the ring would end the wait that it was submitted with, and
+        // so cost a second one. What more there is goes in one call.
+        if !entry.stream.is_written_by_ring() || !std::mem::replace(&mut self.has_written, true) {
             return match entry.stream.write(core.pump().write_bytes(port)) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.await_write(port),
                 result => core.on_wrote(port, result),
@@ -155,6 +159,7 @@ impl lumen_os::engine::Engine for Engine {
     }
 
     fn wait<M: Machine>(&mut self, core: &mut Core<M>, deadline: Option<Instant>) -> io::Result<()> {
+        self.has_written = false;
         if let Some(watch) = &mut self.watched {
             watch.start(&mut self.ring, Key::Watched);
         }
@@ -217,6 +222,7 @@ impl Engine {
             looked_at: None,
             is_looking: true,
             is_readable: false,
+            has_written: false,
             buf: Vec::new(),
         })
     }

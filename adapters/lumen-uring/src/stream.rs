@@ -8,6 +8,7 @@ use bytes::BytesMut;
 use lumen_os::stdio::{Stdin, Stdout};
 use rustix::event::PollFlags;
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+use rustix::io::retry_on_intr;
 
 use crate::ring::{OpId, Ring};
 
@@ -62,8 +63,8 @@ impl Stream {
 
     /// Takes our ends of a child's pipes.
     pub(crate) fn pipes(read: OwnedFd, write: OwnedFd) -> io::Result<Self> {
+        // The other one stays as it is, so that it can be written without the ring.
         wait_in_ring(&read)?;
-        wait_in_ring(&write)?;
         Ok(Self(Kind::Pipes { read: Rc::new(read), write: Some(Rc::new(write)) }))
     }
 
@@ -123,11 +124,15 @@ impl Stream {
         }
     }
 
-    /// Writes a prefix of `bytes` to a standard stream; `WouldBlock` means later.
-    pub(crate) fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match &mut self.0 {
+    /// Writes a prefix of `bytes` at once, without the ring; `WouldBlock` means later.
+    pub(crate) fn write(&self, bytes: &[u8]) -> io::Result<usize> {
+        match &self.0 {
+            Kind::Pipes { write: Some(write), .. } => Ok(retry_on_intr(|| rustix::io::write(write, bytes))?),
             Kind::Stdio { write: Some(write), .. } => write.stream.write(bytes),
-            _ => Err(io::ErrorKind::BrokenPipe.into()),
+            Kind::Pipes { write: None, .. } | Kind::Stdio { write: None, .. } => {
+                Err(io::ErrorKind::BrokenPipe.into())
+            }
+            Kind::Socket(fd) => lumen_os::send(fd.as_fd(), bytes),
         }
     }
 
