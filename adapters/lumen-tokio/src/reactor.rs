@@ -9,7 +9,7 @@ use std::time::Duration;
 use lumen_os::reactor::{Connecting, Interest, OwnsFd, Reactor, Stdio, Watched};
 use lumen_proto::Instant;
 use tokio::io::unix::AsyncFd;
-use tokio::net::{TcpStream, UnixStream};
+use tokio::net::TcpStream;
 use tokio::task::coop::{cooperative, unconstrained};
 use tokio::time::{Sleep, sleep_until};
 
@@ -34,6 +34,26 @@ impl Default for Tokio {
 pub struct Watch<T: OwnsFd> {
     io: AsyncFd<T>,
     interest: Interest,
+}
+
+impl<T: OwnsFd> Watch<T> {
+    /// Reads what is there, `most` bytes of it. If it is less, there is no more, so the next one waits without trying.
+    pub(crate) fn poll_read(
+        &mut self,
+        cx: &mut Context<'_>,
+        most: usize,
+        mut read: impl FnMut(&T) -> io::Result<usize>,
+    ) -> Poll<io::Result<usize>> {
+        loop {
+            let mut guard = ready!(self.io.poll_read_ready(cx))?;
+            if let Ok(result) = guard.try_io(|fd| read(fd.get_ref())) {
+                if matches!(result, Ok(len) if (1..most).contains(&len)) {
+                    guard.clear_ready();
+                }
+                return Poll::Ready(result);
+            }
+        }
+    }
 }
 
 impl<T: OwnsFd> Watched<T> for Watch<T> {
@@ -85,7 +105,7 @@ impl Reactor for Tokio {
     }
 
     fn unix(socket: OwnedFd) -> io::Result<Stream> {
-        Ok(UnixStream::from_std(socket.into())?.into())
+        Stream::quiet(socket)
     }
 
     fn stdio(stdio: Stdio<Self>) -> Stream {

@@ -5,13 +5,14 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use lumen_os::reactor::Stdio;
+use lumen_os::reactor::{Interest, Reactor as _, Stdio, Watched as _};
 use lumen_os::stdio::{Stdin, Stdout};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::unix::pipe;
 use tokio::net::{TcpStream, UnixStream};
 
 use crate::Tokio;
+use crate::reactor::Watch;
 
 /// Two directions of bytes.
 ///
@@ -28,8 +29,18 @@ enum Kind {
     },
     /// Streams whose descriptions others may share.
     Stdio(Stdio<Tokio>),
+    /// A socket that we made tokio watch ourselves.
+    Quiet(Quiet),
     Unix(UnixStream),
     Tcp(TcpStream),
+}
+
+/// A socket of which is watched only what arrives: that there is room to write is news after each read of its peer, and
+/// wanted only after there was none.
+#[derive(Debug)]
+struct Quiet {
+    read: Watch<OwnedFd>,
+    write: Option<Watch<OwnedFd>>,
 }
 
 impl Stream {
@@ -53,6 +64,11 @@ impl Stream {
     pub(crate) fn pipes(read: OwnedFd, write: OwnedFd) -> io::Result<Self> {
         let read = pipe::Receiver::from_owned_fd(read)?;
         Ok(Self(Kind::Pipes { read, write: Some(pipe::Sender::from_owned_fd(write)?) }))
+    }
+
+    /// Takes a connected Unix socket.
+    pub(crate) fn quiet(socket: OwnedFd) -> io::Result<Self> {
+        Ok(Self(Kind::Quiet(Quiet { read: Tokio::watch(socket, Interest::Readable)?, write: None })))
     }
 }
 
@@ -82,6 +98,7 @@ impl lumen_driver::Stream for Stream {
         match &mut self.0 {
             Kind::Pipes { read, .. } => read_from(read, cx, buf),
             Kind::Stdio(stdio) => stdio.poll_read(cx, buf),
+            Kind::Quiet(socket) => socket.read.poll_read(cx, buf.len(), |fd| lumen_os::recv(fd.as_fd(), buf)),
             Kind::Unix(stream) => read_from(stream, cx, buf),
             Kind::Tcp(stream) => read_from(stream, cx, buf),
         }
@@ -92,6 +109,7 @@ impl lumen_driver::Stream for Stream {
             Kind::Pipes { write: Some(write), .. } => Pin::new(write).poll_write(cx, bytes),
             Kind::Pipes { write: None, .. } => Poll::Ready(Err(io::ErrorKind::BrokenPipe.into())),
             Kind::Stdio(stdio) => stdio.poll_write(cx, bytes),
+            Kind::Quiet(socket) => socket.poll_write(cx, bytes),
             Kind::Unix(stream) => Pin::new(stream).poll_write(cx, bytes),
             Kind::Tcp(stream) => Pin::new(stream).poll_write(cx, bytes),
         }
@@ -102,6 +120,7 @@ impl lumen_driver::Stream for Stream {
         match &mut self.0 {
             Kind::Pipes { write, .. } => drop(write.take()),
             Kind::Stdio(stdio) => return stdio.poll_finish(cx),
+            Kind::Quiet(socket) => lumen_os::shutdown_write(socket.read.as_inner().as_fd()),
             Kind::Unix(stream) => return Pin::new(stream).poll_shutdown(cx).map(drop),
             Kind::Tcp(stream) => return Pin::new(stream).poll_shutdown(cx).map(drop),
         }
@@ -110,10 +129,29 @@ impl lumen_driver::Stream for Stream {
 
     fn is_hung_up(&self) -> bool {
         match &self.0 {
+            Kind::Quiet(socket) => lumen_os::is_hung_up(socket.read.as_inner().as_fd()),
             Kind::Unix(stream) => lumen_os::is_hung_up(stream.as_fd()),
             Kind::Tcp(stream) => lumen_os::is_hung_up(stream.as_fd()),
             Kind::Pipes { .. } | Kind::Stdio(_) => false,
         }
+    }
+}
+
+impl Quiet {
+    fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let fd = self.read.as_inner();
+        let write = match &mut self.write {
+            Some(write) => write,
+            None => match lumen_os::send(fd.as_fd(), bytes) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.write.insert(Tokio::watch(fd.try_clone()?, Interest::Writable)?)
+                }
+                result => return Poll::Ready(result),
+            },
+        };
+        let result = ready!(write.poll_with(cx, |fd| lumen_os::send(fd.as_fd(), bytes)));
+        self.write = None;
+        Poll::Ready(result)
     }
 }
 
