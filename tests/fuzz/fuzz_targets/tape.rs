@@ -36,7 +36,7 @@ fuzz_target!(|bytes: &[u8]| {
 });
 
 /// The tree of a value, and the needs that only the shape tells.
-fn visit(node: &Node<'_>, needs: &mut Needs, depth: usize) -> Value {
+fn visit(node: &Node<'_>, needs: &mut Needs, depth: u16) -> Value {
     let mut count = 0;
     let mut child = |node: Node<'_>| {
         count += 1;
