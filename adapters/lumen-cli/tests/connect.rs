@@ -147,6 +147,15 @@ impl Agent {
         self.stdin.write_all(format!("{text}\n").as_bytes()).unwrap();
     }
 
+    /// Asks in vain, and ends for it; returns what people were told.
+    fn loses_its_server(mut self) -> String {
+        self.ask(1, "tools/list");
+        assert_lost(&self.hear(), 1);
+        let output = self.child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(1));
+        String::from_utf8(output.stderr).unwrap()
+    }
+
     fn ask(&mut self, id: u32, method: &str) {
         self.say(&format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}"}}"#));
     }
@@ -223,14 +232,10 @@ fn without_reconnecting_the_session_ends_with_its_mux() {
     for limit in ["0", "1"] {
         let place = Place::new();
         let mut mux = place.serve();
-        let mut agent = Agent::new(&["--reconnect", limit, &place.target()]).greeted();
+        let agent = Agent::new(&["--reconnect", limit, &place.target()]).greeted();
         mux.kill().unwrap();
         mux.wait().unwrap();
-        agent.ask(1, "tools/list");
-        assert_lost(&agent.hear(), 1);
-        let output = agent.child.wait_with_output().unwrap();
-        assert_eq!(output.status.code(), Some(1));
-        let told = String::from_utf8(output.stderr).unwrap();
+        let told = agent.loses_its_server();
         assert!(told.contains("was closed"), "{told}");
         assert_eq!(told.contains("could not be made again"), limit == "1", "{told}");
     }
@@ -240,18 +245,14 @@ fn without_reconnecting_the_session_ends_with_its_mux() {
 fn whoever_comes_to_the_socket_and_says_nothing_is_no_server() {
     let place = Place::new();
     let mut mux = place.serve();
-    let mut agent = Agent::new(&["--reconnect", "1", &place.target()]).greeted();
+    let agent = Agent::new(&["--reconnect", "1", &place.target()]).greeted();
     // It is there when the mux is not any more.
     let mute = place.folder.join("mute");
     let _listener = UnixListener::bind(&mute).unwrap();
     std::fs::rename(mute, &place.socket).unwrap();
     mux.kill().unwrap();
     mux.wait().unwrap();
-    agent.ask(1, "tools/list");
-    assert_lost(&agent.hear(), 1);
-    let output = agent.child.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(1));
-    let told = String::from_utf8(output.stderr).unwrap();
+    let told = agent.loses_its_server();
     assert!(told.contains("nobody answers now"), "{told}");
 }
 
