@@ -18,7 +18,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
 use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
-use rustix::fs::{FileType, Mode, OFlags, fstat, open};
+use rustix::fs::{FileType, Mode, OFlags, fcntl_getfl, fcntl_setfl, fstat, open};
 use rustix::io::Errno;
 
 use crate::socket;
@@ -79,6 +79,18 @@ impl Stdin {
                 other => return Ok(other?),
             }
         }
+    }
+
+    /// Returns another description of the same stream, one that waits in `read(2)` until there is something. `None` if there
+    /// can be none of our own.
+    pub fn to_waiting(&self) -> Option<OwnedFd> {
+        if self.way != Way::Own {
+            return None;
+        }
+        let own = open_anew(self.fd.as_fd(), OFlags::RDONLY).ok()?;
+        let flags = fcntl_getfl(&own).ok()?;
+        fcntl_setfl(&own, flags & !OFlags::NONBLOCK).ok()?;
+        Some(own)
     }
 
     /// Returns whether epoll takes this descriptor. Files and some devices it refuses; they are always ready.
@@ -193,9 +205,7 @@ fn adopt(fd: OwnedFd, access: OFlags) -> io::Result<(OwnedFd, Way, bool)> {
     match FileType::from_raw_mode(fstat(&fd)?.st_mode) {
         FileType::Socket => Ok((fd, Way::Socket, true)),
         FileType::Fifo => {
-            let path = format!("/proc/self/fd/{}", fd.as_raw_fd());
-            let flags = access | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
-            match open(path, flags, Mode::empty()) {
+            match open_anew(fd.as_fd(), access) {
                 Ok(own) => Ok((own, Way::Own, true)),
                 // No /proc, another user's pipe, or nobody reads it any more.
                 Err(_) => Ok((fd, Way::PollFirst, true)),
@@ -206,6 +216,12 @@ fn adopt(fd: OwnedFd, access: OFlags) -> io::Result<(OwnedFd, Way, bool)> {
             Ok((fd, Way::PollFirst, pollable))
         }
     }
+}
+
+/// Opens a pipe anew, non-blocking: opening one for reading that nobody writes any more would wait for a writer.
+fn open_anew(fd: BorrowedFd<'_>, access: OFlags) -> rustix::io::Result<OwnedFd> {
+    let path = format!("/proc/self/fd/{}", fd.as_raw_fd());
+    open(path, access | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY, Mode::empty())
 }
 
 fn epoll_takes(fd: BorrowedFd<'_>) -> bool {

@@ -9,12 +9,16 @@ use lumen_proto::limits::READ_CHUNK;
 use lumen_proto::{Instant, Machine, Port};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
+use smallvec::SmallVec;
 
 use crate::Stream;
 
 /// How often the one port that is read is tried between two looks at everything, while it is looked whether something has
 /// happened.
 const TRIES: u8 = 16;
+
+/// Descriptors that are waited for without an allocation: those of two ports and a watch.
+const FEW: usize = 8;
 
 /// The descriptors of the open ports, looked at all together.
 ///
@@ -61,7 +65,7 @@ enum Ready {
 #[derive(Debug)]
 enum Ended {
     /// These can do something.
-    Ready(Vec<Ready>),
+    Ready(SmallVec<[Ready; FEW]>),
     /// This read was made meanwhile.
     Read(Port, io::Result<usize>),
 }
@@ -220,8 +224,8 @@ impl Engine {
     /// whose peer hung up would end every wait at once.
     fn poll<M: Machine>(&mut self, core: &Core<M>, deadline: Option<Instant>) -> io::Result<Ended> {
         let Self { buf, tries, .. } = self;
-        let mut keys = Vec::new();
-        let mut fds = Vec::new();
+        let mut keys = SmallVec::<[_; FEW]>::new();
+        let mut fds = SmallVec::<[_; FEW]>::new();
         for (port, entry) in self.ports.iter() {
             if entry.reading.is_some() {
                 keys.push(Ready::Read(port));

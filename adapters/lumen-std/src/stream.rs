@@ -15,7 +15,12 @@ enum Kind {
     /// Our ends of a child's pipes, non-blocking by themselves.
     Pipes { read: OwnedFd, write: Option<OwnedFd> },
     /// Streams whose descriptions others may share.
-    Stdio { read: Stdin, write: Option<Stdout> },
+    Stdio {
+        read: Stdin,
+        /// Of the same stream, to wait with.
+        waiting: Option<OwnedFd>,
+        write: Option<Stdout>,
+    },
     /// One descriptor for both directions.
     Socket(OwnedFd),
 }
@@ -31,7 +36,8 @@ impl Stream {
 
     /// Joins a reading and a writing half.
     pub fn halves(read: Stdin, write: Stdout) -> Self {
-        Self(Kind::Stdio { read, write: Some(write) })
+        let waiting = read.to_waiting();
+        Self(Kind::Stdio { read, waiting, write: Some(write) })
     }
 
     /// Takes a connected stream socket, such as an accepted one, and `O_NONBLOCK` off it: each call says whether it may
@@ -66,8 +72,10 @@ impl Stream {
     /// Waits until there is something, and reads that, in one call; `None` where there is no such call.
     pub(crate) fn wait_read(&self, buf: &mut [u8]) -> Option<io::Result<usize>> {
         match &self.0 {
-            Kind::Pipes { .. } | Kind::Stdio { .. } => None,
-            Kind::Socket(fd) => Some(uninterrupted(|| rustix::io::read(fd, &mut *buf))),
+            Kind::Pipes { .. } | Kind::Stdio { waiting: None, .. } => None,
+            Kind::Stdio { waiting: Some(fd), .. } | Kind::Socket(fd) => {
+                Some(uninterrupted(|| rustix::io::read(fd, &mut *buf)))
+            }
         }
     }
 

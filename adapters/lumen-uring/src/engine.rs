@@ -34,9 +34,18 @@ pub struct Engine {
     is_readable: bool,
     /// Something was written since the last wait.
     has_written: bool,
-    /// What standard streams are read into.
+    /// The one port that is to be read, while it is looked whether there is something. A read in the ring would take it away
+    /// from plain calls, which see sooner that something has come.
+    lone: Option<Port>,
+    /// Until the next look at the ring, see [`TRIES`].
+    tries: u8,
+    /// What is read without the ring.
     buf: Vec<u8>,
 }
+
+/// How often the one port that is read is tried between two looks at the ring, while it is looked whether something has
+/// happened.
+const TRIES: u8 = 16;
 
 /// What an operation of the ring is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,6 +72,8 @@ struct Entry {
     stderr_fd: Option<Rc<OwnedFd>>,
     /// How much the read that was started may bring.
     most: usize,
+    /// It can only be read by the ring.
+    needs_ring: bool,
     ops: Vec<(Role, OpId)>,
     is_closing: bool,
 }
@@ -113,9 +124,13 @@ impl lumen_os::engine::Engine for Engine {
         Ok(())
     }
 
-    fn start_read<M: Machine>(&mut self, _: &mut Core<M>, port: Port, most: usize) {
-        if let Some(entry) = self.ports.get_mut(port) {
-            entry.most = most;
+    fn start_read<M: Machine>(&mut self, core: &mut Core<M>, port: Port, most: usize) {
+        let is_alone = self.ports.len() == 1;
+        let Some(entry) = self.ports.get_mut(port) else { return };
+        entry.most = most;
+        if core.is_looking() && !entry.needs_ring && is_alone {
+            self.lone = Some(port);
+        } else {
             entry.start_read(&mut self.ring, port);
         }
     }
@@ -147,6 +162,7 @@ impl lumen_os::engine::Engine for Engine {
     }
 
     fn start_close<M: Machine>(&mut self, core: &mut Core<M>, port: Port) {
+        self.lone.take_if(|lone| *lone == port);
         match self.ports.get_mut(port) {
             Some(entry) if !entry.ops.is_empty() => {
                 entry.is_closing = true;
@@ -166,18 +182,22 @@ impl lumen_os::engine::Engine for Engine {
         if let (Some(watch), true) = (&mut self.looked_at, self.is_looking) {
             watch.start(&mut self.ring, Key::LookedAt);
         }
-        if self.ring.in_flight() == 0 && deadline.is_none() {
+        if self.ring.in_flight() == 0 && self.lone.is_none() && deadline.is_none() {
             return Err(io::ErrorKind::Deadlock.into());
         }
+        let mut read = None;
         core.wait(
-            &mut self.ring,
+            &mut (&mut *self, &mut read),
             deadline,
-            |ring| {
-                ring.wait(Some(Duration::ZERO))?;
-                Ok(ring.has_completed())
+            |(engine, read)| engine.look(read),
+            |(engine, _)| {
+                engine.stop_looking();
+                engine.ring.wait(deadline.map(|deadline| core.clock().until(deadline)))
             },
-            |ring| ring.wait(deadline.map(|deadline| core.clock().until(deadline))),
         )?;
+        if let Some((port, result)) = read {
+            self.on_read(core, port, result);
+        }
         while let Some(completion) = self.ring.next() {
             self.on_completion(core, completion);
         }
@@ -223,6 +243,8 @@ impl Engine {
             is_looking: true,
             is_readable: false,
             has_written: false,
+            lone: None,
+            tries: TRIES,
             buf: Vec::new(),
         })
     }
@@ -231,6 +253,63 @@ impl Engine {
         if let Some(op) = watch.and_then(|watch| watch.op) {
             self.ring.cancel(op);
         }
+    }
+
+    /// Returns whether something has happened, and what was read if that was it.
+    fn look(&mut self, read: &mut Option<(Port, io::Result<usize>)>) -> io::Result<bool> {
+        if let Some(port) = self.lone
+            && self.tries > 0
+            && !self.ring.has_unsubmitted()
+        {
+            self.tries -= 1;
+            let result = self.read(port);
+            match &result {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
+                Err(error) if error.kind() == io::ErrorKind::Unsupported => {
+                    if let Some(entry) = self.ports.get_mut(port) {
+                        entry.needs_ring = true;
+                    }
+                    self.stop_looking();
+                }
+                _ => {
+                    self.lone = None;
+                    *read = Some((port, result));
+                    return Ok(true);
+                }
+            }
+        }
+        self.tries = TRIES;
+        self.ring.wait(Some(Duration::ZERO))?;
+        Ok(self.ring.has_completed())
+    }
+
+    /// Lets the ring read what was only looked at.
+    fn stop_looking(&mut self) {
+        if let Some(port) = self.lone.take()
+            && let Some(entry) = self.ports.get_mut(port)
+        {
+            entry.start_read(&mut self.ring, port);
+        }
+    }
+
+    fn read(&mut self, port: Port) -> io::Result<usize> {
+        self.buf.resize(READ_CHUNK, 0);
+        let Some(entry) = self.ports.get(port) else { return Err(io::ErrorKind::WouldBlock.into()) };
+        let most = entry.most.min(self.buf.len());
+        entry.stream.read(self.buf.get_mut(..most).unwrap_or_default())
+    }
+
+    /// Takes what a read into the buffer has brought.
+    fn on_read<M: Machine>(&mut self, core: &mut Core<M>, port: Port, result: io::Result<usize>) {
+        let Some(entry) = self.ports.get_mut(port) else { return };
+        let outcome = match result {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                return entry.start_read(&mut self.ring, port);
+            }
+            Err(_) => Outcome::Failed,
+            Ok(len) => Outcome::Ok(self.buf.get(..len).unwrap_or_default()),
+        };
+        core.on_read(port, outcome, || entry.stream.is_hung_up());
     }
 
     fn await_write(&mut self, port: Port) {
@@ -293,16 +372,8 @@ impl Engine {
                 }
             }
             (Role::Read, ring::Outcome::Ready) => {
-                self.buf.resize(READ_CHUNK, 0);
-                let most = entry.most.min(self.buf.len());
-                let outcome = match entry.stream.read(self.buf.get_mut(..most).unwrap_or_default()) {
-                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                        return entry.start_read(&mut self.ring, port);
-                    }
-                    Err(_) => Outcome::Failed,
-                    Ok(len) => Outcome::Ok(self.buf.get(..len).unwrap_or_default()),
-                };
-                core.on_read(port, outcome, || entry.stream.is_hung_up());
+                let result = self.read(port);
+                self.on_read(core, port, result);
             }
             (Role::Write, ring::Outcome::Ready) => {
                 lumen_os::engine::Engine::start_write(self, core, port);
@@ -328,7 +399,15 @@ impl Engine {
 
 impl Entry {
     fn new(stream: Stream) -> Self {
-        Self { stream, exit_fd: None, stderr_fd: None, most: 0, ops: Vec::new(), is_closing: false }
+        Self {
+            stream,
+            exit_fd: None,
+            stderr_fd: None,
+            most: 0,
+            needs_ring: false,
+            ops: Vec::new(),
+            is_closing: false,
+        }
     }
 
     fn start_read(&mut self, ring: &mut Ring<Key>, port: Port) {

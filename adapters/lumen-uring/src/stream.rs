@@ -1,6 +1,6 @@
 //! The byte streams a loop reads and writes: one type over pipes, own standard streams and sockets.
 
-use std::io;
+use std::io::{self, IoSliceMut};
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::rc::Rc;
 
@@ -8,7 +8,7 @@ use bytes::BytesMut;
 use lumen_os::stdio::{Stdin, Stdout};
 use rustix::event::PollFlags;
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
-use rustix::io::retry_on_intr;
+use rustix::io::{Errno, ReadWriteFlags, preadv2, retry_on_intr};
 
 use crate::ring::{OpId, Ring};
 
@@ -20,9 +20,9 @@ pub struct Stream(Kind);
 enum Kind {
     /// Our ends of a child's pipes.
     Pipes { read: Rc<OwnedFd>, write: Option<Rc<OwnedFd>> },
-    /// Streams whose descriptions others may share. The ring only waits for them: how they are read and written without
-    /// blocking depends on what they are.
-    Stdio { read: Waited<Stdin>, write: Option<Waited<Stdout>> },
+    /// Streams whose descriptions others may share. How they are read and written without blocking depends on what they are,
+    /// so the ring only waits for them; but a pipe, of which there can be another description, it can read.
+    Stdio { read: Waited<Stdin>, waiting: Option<Rc<OwnedFd>>, write: Option<Waited<Stdout>> },
     /// One descriptor for both directions.
     Socket(Rc<OwnedFd>),
 }
@@ -49,8 +49,9 @@ impl Stream {
     /// Descriptors are used up.
     pub fn halves(read: Stdin, write: Stdout) -> io::Result<Self> {
         let (in_fd, out_fd) = (duplicate(read.as_fd())?, duplicate(write.as_fd())?);
+        let waiting = read.to_waiting().map(Rc::new);
         let read = Waited { stream: read, fd: in_fd };
-        Ok(Self(Kind::Stdio { read, write: Some(Waited { stream: write, fd: out_fd }) }))
+        Ok(Self(Kind::Stdio { read, waiting, write: Some(Waited { stream: write, fd: out_fd }) }))
     }
 
     /// Takes a connected stream socket, such as an accepted one, and `O_NONBLOCK` off it: the ring does the waiting.
@@ -77,8 +78,10 @@ impl Stream {
     /// Starts a read. If it completes as being ready, [`read`](Self::read) is next.
     pub(crate) fn start_read<K>(&self, ring: &mut Ring<K>, key: K, most: usize) -> OpId {
         match &self.0 {
-            Kind::Pipes { read, .. } => ring.read(key, Rc::clone(read), most),
-            Kind::Stdio { .. } => self.await_read(ring, key),
+            Kind::Pipes { read: fd, .. } | Kind::Stdio { waiting: Some(fd), .. } => {
+                ring.read(key, Rc::clone(fd), most)
+            }
+            Kind::Stdio { waiting: None, .. } => self.await_read(ring, key),
             Kind::Socket(fd) => ring.recv(key, Rc::clone(fd), most),
         }
     }
@@ -93,11 +96,23 @@ impl Stream {
         ring.poll(key, Rc::clone(fd), PollFlags::IN)
     }
 
-    /// Reads a standard stream: what is there; 0 is the end, `WouldBlock` means later.
-    pub(crate) fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        match &mut self.0 {
+    /// Reads at once, without the ring: what is there; 0 is the end, `WouldBlock` means later. `Unsupported` if that cannot
+    /// be done, which is so for pipes of other processes before Linux 6.4.
+    pub(crate) fn read(&self, buf: &mut [u8]) -> io::Result<usize> {
+        match &self.0 {
+            Kind::Pipes { read, .. } => {
+                // The description waits; this call does not.
+                let at_its_position = u64::MAX;
+                let mut bufs = [IoSliceMut::new(buf)];
+                let result =
+                    retry_on_intr(|| preadv2(read, &mut bufs, at_its_position, ReadWriteFlags::NOWAIT));
+                result.map_err(|errno| match errno {
+                    Errno::OPNOTSUPP | Errno::NOSYS => io::ErrorKind::Unsupported.into(),
+                    errno => errno.into(),
+                })
+            }
             Kind::Stdio { read, .. } => read.stream.read(buf),
-            Kind::Pipes { .. } | Kind::Socket(_) => Err(io::ErrorKind::WouldBlock.into()),
+            Kind::Socket(fd) => lumen_os::recv(fd.as_fd(), buf),
         }
     }
 

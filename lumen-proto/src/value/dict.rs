@@ -120,6 +120,46 @@ pub fn static_word(id: u8) -> Option<&'static str> {
     WORDS.get(id as usize).copied()
 }
 
+/// A static word as JSON writes it as a key, with its quotes and a colon: none has anything to escape. As a string it is
+/// the same without the last byte.
+#[derive(Clone, Copy)]
+pub struct Quoted {
+    /// The text, and bytes of no meaning: copying so many is quicker than counting them.
+    pub padded: [u8; QUOTED],
+    /// How long the text is.
+    pub len: u8,
+}
+
+/// Room for the longest word, its quotes and a colon.
+pub const QUOTED: usize = 24;
+
+static QUOTED_WORDS: [Quoted; WORDS.len()] = {
+    let mut all = [Quoted { padded: [0; QUOTED], len: 0 }; WORDS.len()];
+    let mut id = 0;
+    while id < WORDS.len() {
+        let word = WORDS[id].as_bytes();
+        let padded = &mut all[id].padded;
+        padded[0] = b'"';
+        let mut at = 0;
+        while at < word.len() {
+            assert!(word[at] >= b' ' && word[at] != b'"' && word[at] != b'\\', "a word to be escaped");
+            padded[1 + at] = word[at];
+            at += 1;
+        }
+        padded[1 + at] = b'"';
+        padded[2 + at] = b':';
+        all[id].len = word.len() as u8 + 3;
+        id += 1;
+    }
+    all
+};
+
+/// Returns the static word of an id as JSON writes it, or `None` above 7F.
+#[inline]
+pub fn quoted_word(id: u8) -> Option<&'static Quoted> {
+    QUOTED_WORDS.get(id as usize)
+}
+
 #[cfg(test)]
 mod tests {
     use std::vec::Vec;
@@ -135,12 +175,15 @@ mod tests {
     #[test]
     fn words_and_ids_agree() {
         for id in 0..128 {
-            assert_eq!(static_id(static_word(id).unwrap().as_bytes()), Some(id));
+            let word = static_word(id).unwrap();
+            assert_eq!(static_id(word.as_bytes()), Some(id));
+            let quoted = quoted_word(id).unwrap();
+            assert_eq!(quoted.padded[..quoted.len.into()], *std::format!("\"{word}\":").as_bytes());
         }
         assert_eq!([0x00, 0x0c, 0x20, 0x4e, 0x55, 0x7f].map(static_word), {
             ["tool", "jsonrpc", "resources", "finish_reason", "http_status", "resume"].map(Some)
         });
-        assert!((128..=255).all(|id| static_word(id).is_none()));
+        assert!((128..=255).all(|id| static_word(id).is_none() && quoted_word(id).is_none()));
     }
 
     #[test]

@@ -31,11 +31,11 @@ pub(super) fn is_utf8(text: &[u8]) -> bool {
 pub(super) fn copy_plain(text: &[u8], mut at: usize, end: usize, out: &mut Vec<u8>) -> usize {
     // Short runs: a whole word is copied before it is known how much of it belongs there. It may reach behind
     // `end`, and is cut again.
-    for _ in 0..4 {
-        let Some(word) = text.get(at..).and_then(<[u8]>::first_chunk::<8>) else { break };
+    for _ in 0..SHORT_WORDS {
+        let Some(word) = word_at(text, at) else { break };
         let len = out.len();
-        out.extend_from_slice(word);
-        let plain = plain_bytes(*word);
+        out.extend_from_slice(&word);
+        let plain = plain_bytes(word);
         if plain < 8 || end - at <= 8 {
             let plain = plain.min(end - at);
             out.truncate(len + plain);
@@ -47,6 +47,22 @@ pub(super) fn copy_plain(text: &[u8], mut at: usize, end: usize, out: &mut Vec<u
     let plain = long_plain(rest);
     out.extend_from_slice(rest.get(..plain).unwrap_or_default());
     at + plain
+}
+
+/// How many words [`copy_plain`] takes one by one.
+const SHORT_WORDS: usize = 5;
+
+/// Returns the eight bytes at `at`; behind the end of the text are zeros, which end every plain run. `None` if the text is
+/// too short for that.
+#[inline(always)]
+fn word_at(text: &[u8], at: usize) -> Option<[u8; 8]> {
+    if let Some(word) = text.get(at..).and_then(<[u8]>::first_chunk::<8>) {
+        return Some(*word);
+    }
+    let last = text.last_chunk::<8>()?;
+    let missing = at.checked_sub(text.len() - 8)?;
+    let bits = u32::try_from(missing).ok()?.checked_mul(8)?;
+    Some(u64::from_le_bytes(*last).checked_shr(bits)?.to_le_bytes())
 }
 
 /// Counts the plain bytes at the start. Apart, so that [`copy_plain`] is small where it becomes part of others.

@@ -4,6 +4,7 @@
 use alloc::vec::Vec;
 use core::ops::Range;
 
+use super::dict::Quoted;
 use super::problem::{Invalid, Problem};
 use super::read::Reader;
 use super::text::{is_utf8, utf8};
@@ -14,6 +15,9 @@ use crate::limits::MAX_VALUE_DEPTH;
 /// A string: where it stands in the input, checked to be UTF-8, or a word of a dictionary.
 pub(super) enum Str<'t> {
     Inline(Range<usize>),
+    /// Of the dictionary that all have.
+    Static(&'static Quoted),
+    /// Of the session's.
     Word(&'t str),
 }
 
@@ -153,8 +157,8 @@ fn word<'t>(
     table: Option<&'t Table>,
     needs: &mut Needs,
 ) -> Result<Str<'t>, Invalid> {
-    if let Some(word) = dict::static_word(id) {
-        return Ok(Str::Word(word));
+    if let Some(word) = dict::quoted_word(id) {
+        return Ok(Str::Static(word));
     }
     needs.session_ids = true;
     let word = table.and_then(|table| table.word(id));

@@ -19,7 +19,9 @@ use super::Keeper;
 pub struct Core<M: Machine> {
     /// Wants operations, and is told what came of them.
     pub(super) pump: Pump<M>,
-    pub(super) clock: Clock,
+    clock: Clock,
+    /// When the clock was last read.
+    now: Cell<Instant>,
     pub(super) keeper: Keeper,
     pub(super) write_error: Option<io::ErrorKind>,
     spin: Cell<Spin>,
@@ -30,6 +32,7 @@ impl<M: Machine> Core<M> {
         Self {
             pump: Pump::new(machine),
             clock: Clock::new(),
+            now: Cell::new(Instant::ZERO),
             keeper: Keeper::new(target),
             write_error: None,
             spin: Cell::new(Spin::new(Duration::ZERO, 1)),
@@ -47,6 +50,18 @@ impl<M: Machine> Core<M> {
     /// # Errors
     /// What one of the two said.
     pub fn wait<T>(
+        &self,
+        waiter: &mut T,
+        deadline: Option<Instant>,
+        look: impl FnMut(&mut T) -> io::Result<bool>,
+        sleep: impl FnOnce(&mut T) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let result = self.look_or_sleep(waiter, deadline, look, sleep);
+        self.read_clock();
+        result
+    }
+
+    fn look_or_sleep<T>(
         &self,
         waiter: &mut T,
         deadline: Option<Instant>,
@@ -77,9 +92,21 @@ impl<M: Machine> Core<M> {
         Ok(())
     }
 
-    /// Tells what became of an operation.
+    /// Returns whether the next wait begins with looking, if there is nothing yet.
+    pub const fn is_looking(&self) -> bool {
+        !self.spin.get().budget().is_zero()
+    }
+
+    /// Tells what became of an operation. It takes the time of the last wait for now: what does not wait takes none, and a
+    /// clock that is read for each operation is what a small message notices.
     pub fn complete(&mut self, done: Done<'_>) {
-        self.pump.complete(self.clock.now(), done);
+        self.pump.complete(self.now.get(), done);
+    }
+
+    /// Reads the clock, after whatever may have taken long.
+    pub(super) fn read_clock(&self) -> Instant {
+        self.now.set(self.clock.now());
+        self.now.get()
     }
 
     /// Tells what became of a read; at the end of the stream, `is_hung_up` is asked whether the peer is gone altogether.

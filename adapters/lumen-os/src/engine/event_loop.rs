@@ -59,6 +59,7 @@ impl<M: Machine, E: Engine> Loop<M, E> {
     /// Gives the machine a port that is open already.
     pub fn attach(&mut self, port: Port, stream: E::Stream) {
         self.engine.attach(port, stream);
+        self.core.read_clock();
         self.core.complete(Done::Opened(port, Ok(())));
     }
 
@@ -99,8 +100,13 @@ impl<M: Machine, E: Engine> Loop<M, E> {
 
     /// Gives the machine a command.
     pub fn with<R>(&mut self, command: impl FnOnce(&mut M) -> R) -> R {
-        let now = self.now();
-        self.core.pump.with(now, command)
+        self.with_time(|machine, _| command(machine))
+    }
+
+    /// Gives the machine a command that needs the time.
+    pub(super) fn with_time<R>(&mut self, command: impl FnOnce(&mut M, Instant) -> R) -> R {
+        let now = self.core.read_clock();
+        self.core.pump.with(now, |machine| command(machine, now))
     }
 
     /// Returns the machine's next event.
@@ -179,8 +185,9 @@ impl<M: Machine, E: Engine> Loop<M, E> {
 
     /// Closes every port, and ends and buries the processes. The machine hears of none of it.
     pub fn close_all(&mut self) {
-        self.core.pump.close_all(self.core.clock.now());
-        let deadline = self.now() + CLOSE_TIMEOUT;
+        let now = self.core.read_clock();
+        self.core.pump.close_all(now);
+        let deadline = now + CLOSE_TIMEOUT;
         loop {
             while !self.start_ops() {}
             if self.is_settled() || deadline <= self.now() || self.look(Some(deadline)).is_err() {
@@ -191,7 +198,7 @@ impl<M: Machine, E: Engine> Loop<M, E> {
 
     /// Returns the loop's time.
     pub fn now(&self) -> Instant {
-        self.core.clock.now()
+        self.core.read_clock()
     }
 
     /// Returns the machine, to look at it.
@@ -243,9 +250,11 @@ impl<M: Machine, E: Engine> Loop<M, E> {
             (a, b) => a.or(b),
         };
         self.engine.wait(&mut self.core, deadline)?;
-        let now = self.now();
-        if self.core.pump.poll_timeout().is_some_and(|due| due <= now) {
-            self.core.pump.handle_timeout(now);
+        if let Some(due) = self.core.pump.poll_timeout() {
+            let now = self.core.read_clock();
+            if due <= now {
+                self.core.pump.handle_timeout(now);
+            }
         }
         Ok(())
     }
@@ -281,6 +290,7 @@ impl<M: Machine, E: Engine> Loop<M, E> {
             let watched = self.engine.open(keeper, port, opened);
             watched.map_err(|error| keeper.refuse(port, &error))
         });
+        self.core.read_clock();
         self.core.complete(Done::Opened(port, result));
     }
 }

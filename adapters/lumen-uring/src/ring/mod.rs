@@ -184,6 +184,11 @@ impl<K> Ring<K> {
         !self.uring.completion().is_empty() || self.uring.submission().taskrun()
     }
 
+    /// Returns whether something was asked for that the kernel does not know of yet.
+    pub(crate) fn has_unsubmitted(&mut self) -> bool {
+        !self.backlog.is_empty() || !self.uring.submission().is_empty()
+    }
+
     /// Returns the next operation that has completed.
     pub(crate) fn next(&mut self) -> Option<Completion<K>> {
         loop {

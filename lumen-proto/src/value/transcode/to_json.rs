@@ -79,8 +79,12 @@ impl Visit for Writer<'_> {
             return;
         }
         self.comma();
-        self.string(key);
-        self.out.push(b':');
+        if let Str::Static(word) = key {
+            append(&word.padded, word.len, self.out);
+        } else {
+            self.string(key);
+            self.out.push(b':');
+        }
         self.first = true;
     }
 
@@ -179,6 +183,10 @@ impl Writer<'_> {
 
     #[inline(always)]
     fn string(&mut self, text: Str<'_>) {
+        if let Str::Static(word) = text {
+            // Without the colon.
+            return append(&word.padded, word.len - 1, self.out);
+        }
         self.out.push(b'"');
         match text {
             Str::Inline(range) if range.len() <= PIECE => {
@@ -192,10 +200,19 @@ impl Writer<'_> {
                     at = end;
                 }
             }
+            Str::Static(_) => {}
             Str::Word(word) => escape(word.as_bytes(), 0, word.len(), self.out),
         }
         self.out.push(b'"');
     }
+}
+
+/// Appends the first `len` bytes. All are copied and some cut again: a copy of fixed size is a few moves.
+#[inline(always)]
+fn append<const N: usize>(padded: &[u8; N], len: u8, out: &mut Vec<u8>) {
+    let start = out.len();
+    out.extend_from_slice(padded);
+    out.truncate(start + usize::from(len));
 }
 
 /// Appends `text[at..end]` as it stands inside a JSON string.
