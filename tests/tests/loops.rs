@@ -1,5 +1,6 @@
 //! The loop with real processes and sockets, and a machine that does what the test says, over each engine.
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -45,6 +46,21 @@ impl Kit for lumen_uring::Engine {
     }
 }
 
+thread_local! {
+    /// How long the loops of this test look before they sleep.
+    static SPIN: Cell<Duration> = const { Cell::new(Duration::ZERO) };
+}
+
+/// Long enough to find most of what comes.
+const LOOKING: Duration = Duration::from_micros(500);
+
+/// Makes a loop.
+fn made<E: Kit>(target: Option<Target>) -> Loop<Toy, E> {
+    let mut made = E::new(target);
+    made.set_spin(SPIN.get());
+    made
+}
+
 /// Runs a story on each engine.
 macro_rules! on_each_engine {
     ($($story:ident)*) => {
@@ -53,6 +69,16 @@ macro_rules! on_each_engine {
         }
         mod on_uring {
             $(#[test] fn $story() { if lumen_tests::ring::is_here() { super::$story::<lumen_uring::Engine>(); } })*
+        }
+        /// The same, but it is looked for a while before it sleeps.
+        mod on_std_looking {
+            $(#[test] fn $story() { super::SPIN.set(super::LOOKING); super::$story::<lumen_std::Engine>(); })*
+        }
+        mod on_uring_looking {
+            $(#[test] fn $story() {
+                super::SPIN.set(super::LOOKING);
+                if lumen_tests::ring::is_here() { super::$story::<lumen_uring::Engine>(); }
+            })*
         }
     };
 }
@@ -198,7 +224,7 @@ fn sh(script: &str) -> CommandSpec {
 }
 
 fn started<E: Kit>(spec: CommandSpec) -> Loop<Toy, E> {
-    let mut driver = E::new(Some(Target::Command(spec)));
+    let mut driver = made::<E>(Some(Target::Command(spec)));
     driver.with(|toy| toy.actions.push_back(Action::Spawn(PORT)));
     driver
 }
@@ -262,7 +288,7 @@ fn what_cannot_be_opened_is_said_in_short_and_in_words<E: Kit>() {
     assert!(driver.open_error().unwrap().contains("no-such-program-of-lumen"));
     assert!(driver.is_settled());
 
-    let mut driver = E::new(None);
+    let mut driver = made::<E>(None);
     driver.with(|toy| toy.actions.push_back(Action::Spawn(PORT)));
     until(&mut driver, |seen| matches!(seen.events[..], [Event::Child(_, ChildEvent::Failed(_))]));
     assert!(driver.open_error().is_some());
@@ -322,7 +348,7 @@ fn child_that_reads_no_more_loses_output_and_is_still_heard<E: Kit>() {
 
 fn socket_half_closes_and_is_read_on<E: Kit>() {
     let (ours, mut theirs) = UnixStream::pair().unwrap();
-    let mut driver = E::new(None);
+    let mut driver = made::<E>(None);
     driver.attach(PORT, E::socket(ours.into()).unwrap());
     driver.with(|toy| {
         toy.send(PORT, b"question");
@@ -345,7 +371,7 @@ fn halves_are_standard_streams_of_any_kind<E: Kit>() {
     let (mut out_read, out_write) = io::pipe().unwrap();
     let stdin = Stdin::new(in_read.into()).unwrap();
     let stdout = Stdout::new(out_write.into()).unwrap();
-    let mut driver = E::new(None);
+    let mut driver = made::<E>(None);
     driver.attach(PORT, E::halves(stdin, stdout));
     in_write.write_all(b"in").unwrap();
     drop(in_write);
@@ -375,7 +401,7 @@ fn connects_to_unix_and_tcp_sockets<E: Kit>() {
     let cases: [(Target, &dyn Fn() -> OwnedFd); 2] =
         [(Target::Unix(path.clone()), &accept_unix), (Target::Tcp(address), &accept_tcp)];
     for (target, accept) in cases {
-        let mut driver = E::new(Some(target));
+        let mut driver = made::<E>(Some(target));
         driver.with(|toy| toy.actions.push_back(Action::Spawn(PORT)));
         until(&mut driver, |seen| seen.events == [Event::Opened(PORT)]);
         driver.attach(OTHER, E::socket(accept()).unwrap());
@@ -388,7 +414,7 @@ fn connects_to_unix_and_tcp_sockets<E: Kit>() {
 
 fn paused_port_is_not_read_until_it_is_ready<E: Kit>() {
     let (ours, mut theirs) = UnixStream::pair().unwrap();
-    let mut driver = E::new(None);
+    let mut driver = made::<E>(None);
     driver.with(|toy| toy.paused.extend([PORT]));
     driver.attach(PORT, E::socket(ours.into()).unwrap());
     theirs.write_all(b"wait").unwrap();
@@ -404,7 +430,7 @@ fn paused_port_is_not_read_until_it_is_ready<E: Kit>() {
 }
 
 fn everything_is_read_however_many_ports_can_be_read_at_once<E: Kit>() {
-    let mut driver = E::new(None);
+    let mut driver = made::<E>(None);
     let mut peers = Vec::new();
     for index in 0..300 {
         let (ours, theirs) = UnixStream::pair().unwrap();
@@ -428,7 +454,7 @@ fn endless_input_does_not_hide_the_watched_descriptor_or_a_deadline<E: Kit>() {
     let null = std::fs::File::options().write(true).open("/dev/null").unwrap();
     let stdin = Stdin::new(zero.into()).unwrap();
     let stdout = Stdout::new(null.into()).unwrap();
-    let mut driver = E::new(None);
+    let mut driver = made::<E>(None);
     driver.attach(PORT, E::halves(stdin, stdout));
     let (read, mut write) = io::pipe().unwrap();
     driver.watch(read);
@@ -486,7 +512,7 @@ fn event_that_waits_keeps_a_turn_from_waiting<E: Kit>() {
 }
 
 fn only_the_last_ended_ports_are_remembered<E: Kit>() {
-    let mut driver = E::new(None);
+    let mut driver = made::<E>(None);
     for index in 0..=u32::try_from(MAX_ENDED).unwrap() {
         let (ours, theirs) = UnixStream::pair().unwrap();
         let port = Port::new(index);

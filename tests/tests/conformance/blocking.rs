@@ -2,7 +2,9 @@
 
 use std::marker::PhantomData;
 use std::net::TcpStream;
+use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
+use std::time::Duration;
 
 use lumen_os::engine::{Client, Engine, Mux, MuxHandle, Server};
 use lumen_proto::endpoint::{Event, ServerConfig};
@@ -26,10 +28,18 @@ pub trait Makes: 'static {
     fn made<T>(made: <Self::Engine as Engine>::Made<T>) -> T;
 }
 
-/// A binding over an engine.
-pub struct Blocking<M>(PhantomData<M>);
+/// A binding over an engine, which looks for up to so many microseconds before it sleeps.
+pub struct Blocking<M, const SPIN: u64 = 0>(PhantomData<M>);
 
-impl<M: Makes> Face for Blocking<M> {
+impl<M: Makes, const SPIN: u64> Blocking<M, SPIN> {
+    fn server(stream: impl Into<OwnedFd>) -> Server<M::Engine> {
+        let mut server = Server::socket(stream).unwrap();
+        server.set_spin(Duration::from_micros(SPIN));
+        server
+    }
+}
+
+impl<M: Makes, const SPIN: u64> Face for Blocking<M, SPIN> {
     type Client = Client<M::Engine>;
     type Server = Server<M::Engine>;
     type Served = MuxHandle;
@@ -45,7 +55,9 @@ impl<M: Makes> Face for Blocking<M> {
     }
 
     fn connect(&self, target: Target, config: ServerConfig) -> Self::Client {
-        M::made(Client::<M::Engine>::connect(target, config))
+        let mut client = M::made(Client::<M::Engine>::connect(target, config));
+        client.set_spin(Duration::from_micros(SPIN));
+        client
     }
 
     fn open_error(client: &Self::Client) -> Option<String> {
@@ -57,11 +69,11 @@ impl<M: Makes> Face for Blocking<M> {
     }
 
     fn serve(&self, stream: UnixStream) -> Self::Server {
-        Server::socket(stream).unwrap()
+        Self::server(stream)
     }
 
     fn serve_tcp(&self, stream: TcpStream) -> Self::Server {
-        Server::socket(stream).unwrap()
+        Self::server(stream)
     }
 
     fn mux(&self, spec: MuxSpec, on_event: impl FnMut(&MuxEvent) + Send + 'static) -> MuxHandle {

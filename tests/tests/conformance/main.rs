@@ -18,7 +18,7 @@ mod scenarios;
 mod teller;
 
 use face::Face;
-use runtimes::{AsyncStd, Smol, Std, TokioCurrentThread, TokioMultiThread, Uring};
+use runtimes::{AsyncStd, Smol, Std, StdLooking, TokioCurrentThread, TokioMultiThread, Uring, UringLooking};
 use teller::Log;
 
 /// Tells a story on each runtime.
@@ -28,7 +28,9 @@ macro_rules! everywhere {
             use crate::scenarios::$module::$story as story;
             everywhere!(@ $story
                 std Std
+                std_looking StdLooking
                 uring Uring
+                uring_looking UringLooking
                 tokio_current_thread TokioCurrentThread
                 tokio_multi_thread TokioMultiThread
                 smol Smol

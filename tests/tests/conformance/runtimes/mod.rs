@@ -9,8 +9,13 @@ mod uring;
 use crate::blocking::Blocking;
 use crate::over::Over;
 
+/// Long enough to find most answers; in microseconds.
+const LOOKING: u64 = 500;
+
 pub type Std = Blocking<std::Std>;
 pub type Uring = Blocking<uring::Uring>;
+pub type StdLooking = Blocking<std::Std, LOOKING>;
+pub type UringLooking = Blocking<uring::Uring, LOOKING>;
 pub type TokioCurrentThread = Over<tokio::CurrentThread>;
 pub type TokioMultiThread = Over<tokio::MultiThread>;
 pub type Smol = Over<smol::Smol>;
