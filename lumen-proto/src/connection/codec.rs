@@ -66,7 +66,8 @@ impl Codec {
     }
 
     /// Appends `packet` as a frame. It is compressed if the receiver, which takes no compressed frames without a
-    /// `profile`, gets the same document out of that: a value goes as it is, a text if that makes it shorter.
+    /// `profile`, gets the same document out of that: a value goes as it is, a text of [`limits::MIN_COMPRESSED`] bytes or
+    /// more if that makes it shorter.
     ///
     /// # Errors
     /// [`Reason::TooLong`] for a value that has to become text and would be longer than [`limits::MAX_MESSAGE`].
@@ -129,8 +130,11 @@ impl Codec {
     }
 
     /// Gives the value that `text` stands for to `then`. `None` if this receiver would not get the same document
-    /// out of it, or if it is no shorter than the text: then the message goes plain.
+    /// out of it, or if it is no shorter than the text or the text is short: then the message goes plain.
     fn encode<T>(&mut self, text: &[u8], profile: &Profile, then: impl FnOnce(&[u8]) -> T) -> Option<T> {
+        if text.len() < limits::MIN_COMPRESSED {
+            return None;
+        }
         let mut scratch = core::mem::take(&mut self.scratch);
         scratch.clear();
         let needs = self.transcoder.encode(text, &mut scratch);

@@ -69,6 +69,11 @@ fn frame_into(bytes: &mut Vec<u8>, kind: Kind, flags: u8, text: &str) {
     bytes.extend_from_slice(&out);
 }
 
+/// A message with so much more in it that it is worth compressing.
+fn long(text: &str) -> String {
+    format!(r#"{{"more":"{}",{}"#, "m".repeat(limits::MIN_COMPRESSED), text.strip_prefix('{').unwrap())
+}
+
 /// The value that `text` stands for.
 fn value_of(text: &str) -> Vec<u8> {
     let mut out = Vec::new();

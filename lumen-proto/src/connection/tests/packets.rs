@@ -98,6 +98,7 @@ fn across_carriers_the_document_and_the_spelling_of_its_ids_stay() {
     let (mut reader, mut writer) = (reading(), connection(Role::Plain));
     let mut plain = keeping(Role::Plain);
     let mut frames = writing(EXACT);
+    let mut lengths = [0; 2];
     for _ in 0..500 {
         let sample = Sample::new(&mut random);
         let [id, token, new] = fills(&mut random);
@@ -108,13 +109,18 @@ fn across_carriers_the_document_and_the_spelling_of_its_ids_stay() {
         assert_eq!(value_of(text(&line)), expected);
         let packet = one(&mut plain, &line);
         assert_eq!(packet.id().unwrap(), new.text.as_bytes());
-        // A text that goes compressed is edited first.
+        // A text that goes compressed is edited first, and its length is that of what came of it.
         let packet = one(&mut plain, format!("{}\n", sample.text(id, token)).as_bytes());
         let kind =
             if packet.kind() == crate::jsonrpc::Kind::Request { Kind::REQUEST } else { Kind::RESPONSE };
         frames.send_edited(packet, edits(new));
-        assert_eq!(sent(&mut frames), compressed(kind, &expected));
+        let edited = sample.text(new, new);
+        let is_long = edited.len() >= limits::MIN_COMPRESSED;
+        lengths[usize::from(is_long)] += 1;
+        let expected = if is_long { compressed(kind, &expected) } else { framed(kind, &edited) };
+        assert_eq!(sent(&mut frames), expected);
     }
+    assert!(lengths.iter().all(|count| *count > 50), "{lengths:?}");
 }
 
 #[test]
@@ -316,7 +322,8 @@ fn what_goes_through_is_counted_as_it_travels_and_what_is_converted_both_ways() 
     let mut client = client(Mode::Auto);
     let probe = sent(&mut client);
     client.handle_data(OUR_ACK);
-    client.send(message(PING));
+    let long_ping = long(PING);
+    client.send(message(&long_ping));
     let ping = sent(&mut client);
     // The value that came is told as text, so both of its lengths are known.
     client.handle_data(PONG_VALUE);
@@ -326,7 +333,7 @@ fn what_goes_through_is_counted_as_it_travels_and_what_is_converted_both_ways() 
     assert_eq!(tally.sent, Amount { messages: 1, bytes: (probe.len() + ping.len()) as u64 });
     let read = OUR_ACK.len() + PONG_VALUE.len() + plain.len();
     assert_eq!(tally.received, Amount { messages: 2, bytes: read as u64 });
-    let values = value_of(PING).len() + value_of(PONG).len();
-    let json = (PING.len() + PONG.len()) as u64;
+    let values = value_of(&long_ping).len() + value_of(PONG).len();
+    let json = (long_ping.len() + PONG.len()) as u64;
     assert_eq!(tally.converted, Converted { messages: 2, json, values: values as u64 });
 }

@@ -63,13 +63,29 @@ fn nothing_leaves_after_the_end() {
 }
 
 #[test]
+fn what_is_short_goes_plain() {
+    let mut c = client(Mode::Auto);
+    let _ = sent(&mut c);
+    c.handle_data(OUR_ACK);
+    let _ = sent(&mut c);
+    for len in [limits::MIN_COMPRESSED - 1, limits::MIN_COMPRESSED] {
+        let text = format!("{PONG:len$}");
+        c.send(message(&text));
+        let plain = framed(Kind::RESPONSE, &text);
+        assert_eq!(sent(&mut c), if len < limits::MIN_COMPRESSED { &*plain } else { PONG_VALUE }, "{len}");
+    }
+}
+
+#[test]
 fn what_a_peer_cannot_take_exactly_goes_plain() {
-    let whole = r#"{"jsonrpc":"2.0","id":1,"result":{"x":1.0}}"#;
-    let huge = r#"{"jsonrpc":"2.0","id":1,"result":{"x":12345678901234567890}}"#;
+    let pong = long(PONG);
+    let whole = long(r#"{"jsonrpc":"2.0","id":1,"result":{"x":1.0}}"#);
+    let huge = long(r#"{"jsonrpc":"2.0","id":1,"result":{"x":12345678901234567890}}"#);
+    let [pong, whole, huge] = [&*pong, &*whole, &*huge];
     for (caps, texts) in [
-        (r#"["compression","exact"]"#, [(PONG, true), (whole, true), (huge, false)]),
-        (r#"["compression"]"#, [(PONG, true), (whole, false), (huge, false)]),
-        (r#"["streaming"]"#, [(PONG, false), (whole, false), (huge, false)]),
+        (r#"["compression","exact"]"#, [(pong, true), (whole, true), (huge, false)]),
+        (r#"["compression"]"#, [(pong, true), (whole, false), (huge, false)]),
+        (r#"["streaming"]"#, [(pong, false), (whole, false), (huge, false)]),
     ] {
         let mut c = client(Mode::Auto);
         let _ = sent(&mut c);
@@ -83,7 +99,7 @@ fn what_a_peer_cannot_take_exactly_goes_plain() {
                 assert!(caps.contains("exact"));
                 bytes.drain(..OUR_ACK.len());
             }
-            assert_eq!(bytes[2], u8::from(compressed), "{caps} {text}");
+            assert_eq!(bytes[4], u8::from(compressed), "{caps} {text}");
             if !compressed {
                 assert_eq!(bytes, framed(Kind::RESPONSE, text));
             }

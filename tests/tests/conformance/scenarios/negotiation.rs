@@ -17,12 +17,15 @@ use crate::teller::Log;
 const GREETING: &str =
     r#"{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"c","version":"1"}}"#;
 
+/// So long that it is compressed where that was agreed on; a number is then spelled as the receiver does.
+const DOCUMENT: &str = r#"[1,-2.5e3,"ä😀",{"a":null,"text":"as long as a message has to be to leave as a value and not as it is"}]"#;
+
 fn with_a_peer<F: Face>(face: &F, log: &Log, mode: Mode) {
     let taped = Taped::new();
     let mut client = connect(face, log, taped.child("child_peer", &[]), config(mode));
     ask(&mut client, log, 1, "initialize", GREETING);
     tell_carrier(&client, log);
-    ask(&mut client, log, 2, "echo", r#"[1,-2.5e3,"ä😀",{"a":null}]"#);
+    ask(&mut client, log, 2, "echo", DOCUMENT);
     log.closed(&client.close());
     taped.tell(log);
 }
@@ -43,7 +46,7 @@ pub fn offer<F: Face>(face: &F, log: &Log) {
         id += 1;
     }
     tell_carrier(&client, log);
-    ask(&mut client, log, 1, "echo", r#"[1,-2.5e3,"ä😀",{"a":null}]"#);
+    ask(&mut client, log, 1, "echo", DOCUMENT);
     log.closed(&client.close());
     taped.tell_openings(log);
 }
