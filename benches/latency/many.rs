@@ -1,12 +1,13 @@
 //! One server for many connections: an echo, with one request at a time on each.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::process::Command;
 use std::time::{Duration, Instant as Clock};
 
 use bytes::BytesMut;
+use lumen_driver::PortMap;
 use lumen_os::engine::{Engine, Loop};
 use lumen_proto::{Action, Input, Instant, Machine, Port, Transmit};
 use rustix::time::{ClockId, clock_gettime};
@@ -18,7 +19,7 @@ pub const KINDS: [Kind; 4] = [Kind::Std, Kind::Uring, Kind::Tokio, Kind::Smol];
 /// Says everything back.
 #[derive(Debug, Default)]
 struct Echo {
-    output: BTreeMap<Port, Vec<u8>>,
+    output: PortMap<Vec<u8>>,
     ready: VecDeque<Port>,
     actions: VecDeque<Action>,
 }
@@ -29,7 +30,10 @@ impl Machine for Echo {
     fn handle_input(&mut self, _: Instant, input: Input<'_>) {
         match input {
             Input::Data(port, bytes) => {
-                self.output.entry(port).or_default().extend_from_slice(bytes);
+                match self.output.get_mut(port) {
+                    Some(output) => output.extend_from_slice(bytes),
+                    None => _ = self.output.insert(port, bytes.to_vec()),
+                }
                 self.ready.push_back(port);
             }
             Input::Eof(port) | Input::Lost(port) => self.actions.push_back(Action::Abort(port)),
@@ -48,7 +52,7 @@ impl Machine for Echo {
     }
 
     fn poll_transmit(&mut self, _: Instant, port: Port, out: &mut BytesMut) -> Transmit {
-        match self.output.get_mut(&port) {
+        match self.output.get_mut(port) {
             Some(bytes) if !bytes.is_empty() => {
                 out.extend_from_slice(bytes);
                 bytes.clear();

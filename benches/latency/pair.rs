@@ -11,6 +11,7 @@ use lumen_os::engine::{Client, Engine, Server};
 use lumen_proto::endpoint::ServerConfig;
 use lumen_proto::jsonrpc::{Kind as MessageKind, Message};
 use lumen_std::{Behind, CommandSpec, Mode, Target};
+use rustix::event::{PollFd, PollFlags, poll};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::{Kind, SPIN, Side, Way, pin, unpin};
@@ -202,8 +203,14 @@ fn swing(kind: Kind, read: OwnedFd, write: OwnedFd, trips: usize) -> Vec<Duratio
             if kind.spins() {
                 rustix::io::ioctl_fionbio(&read, true).expect("our own");
             }
+            let others = [(); 2].map(|()| io::pipe().expect("descriptors"));
+            let mut fds = vec![PollFd::new(&read, PollFlags::IN)];
+            fds.extend(others.iter().map(|(other, _)| PollFd::new(other, PollFlags::IN)));
             timed(trips, || {
                 rustix::io::write(&write, REQUEST).expect("a server");
+                if kind == Kind::RawPoll {
+                    poll(&mut fds, None).expect("memory");
+                }
                 assert_eq!(read_some(&read, &mut buf), 64);
             })
         }
@@ -272,7 +279,7 @@ pub fn serve(kind: Kind, path: &str, cores: usize) {
                 write.write_all(ANSWER).await.expect("a client");
             }
         }),
-        Kind::Raw | Kind::RawSpin => {
+        Kind::Raw | Kind::RawPoll | Kind::RawSpin => {
             let (read, write) = ends();
             rustix::io::ioctl_fionbio(&read, kind.spins()).expect("our own");
             let mut buf = [0; 64];

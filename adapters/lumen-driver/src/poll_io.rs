@@ -140,7 +140,13 @@ impl<M: Machine, W: World> PollIo<M, W> {
     /// Gives the machine a command. What it wants done in the world is done by the next
     /// [`poll_event`](Self::poll_event).
     pub fn with<R>(&mut self, command: impl FnOnce(&mut M) -> R) -> R {
-        self.pump.with(self.world.now(), command)
+        self.with_time(|machine, _| command(machine))
+    }
+
+    /// Gives the machine a command that needs the time.
+    pub fn with_time<R>(&mut self, command: impl FnOnce(&mut M, Instant) -> R) -> R {
+        let now = self.world.now();
+        self.pump.with(now, |machine| command(machine, now))
     }
 
     /// Ends every port; go on with [`poll_event`](Self::poll_event) until it returns `None`.

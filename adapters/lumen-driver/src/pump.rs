@@ -141,7 +141,11 @@ impl<M: Machine> Pump<M> {
             Done::Opened(port, Ok(())) => self.on_opened(port),
             Done::Opened(port, Err(error)) => self.on_open_failed(port, error),
             Done::Read(port, outcome) => self.on_read(port, outcome),
-            Done::Wrote(port, outcome) => self.on_wrote(port, outcome),
+            Done::Wrote(port, outcome) => {
+                if self.on_wrote(port, outcome) {
+                    return;
+                }
+            }
             Done::Finished(port) => {
                 if let Some(state) = self.ports.get_mut(port)
                     && settle(&mut self.in_flight, &mut state.finishing)
@@ -400,17 +404,24 @@ impl<M: Machine> Pump<M> {
         self.queue(port);
     }
 
-    fn on_wrote(&mut self, port: Port, outcome: Outcome<usize>) {
-        let Some(state) = self.ports.get_mut(port) else { return };
+    /// Returns whether all is written that there was: then there is nothing to start, and nothing that the machine has heard
+    /// of.
+    fn on_wrote(&mut self, port: Port, outcome: Outcome<usize>) -> bool {
+        let Some(state) = self.ports.get_mut(port) else { return false };
         if !settle(&mut self.in_flight, &mut state.writing) {
-            return;
+            return false;
         }
         if state.phase != Phase::Open {
             state.drop_output();
-            return;
+            return false;
         }
         match outcome {
-            Outcome::Ok(count) if count > 0 => state.on_written(count),
+            Outcome::Ok(count) if count > 0 => {
+                state.on_written(count);
+                if state.is_written() {
+                    return true;
+                }
+            }
             Outcome::Ok(_) | Outcome::Failed => {
                 let is_news = state.output != Output::Ended;
                 state.drop_output();
@@ -421,6 +432,7 @@ impl<M: Machine> Pump<M> {
             Outcome::Cancelled => {}
         }
         self.queue(port);
+        false
     }
 
     fn on_hung_up(&mut self, port: Port) {

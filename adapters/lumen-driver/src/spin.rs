@@ -48,15 +48,18 @@ impl Spin {
         self.budget
     }
 
-    /// Takes what came of a wait: whether looking found something, and how long it took, looking and sleeping together.
+    /// Takes that looking found something, which doubles the budget, up to the bound.
+    pub fn on_found(&mut self) {
+        self.budget = (self.budget * 2).min(self.bound);
+        self.next_rest = REST.0;
+    }
+
+    /// Takes that looking found nothing and it was slept, and how long that took together.
     ///
-    /// A find doubles the budget, up to the bound. A miss halves it, in the end to nothing; then it takes some waits that
-    /// were short enough before the whole bound is tried again, and ever more of them.
-    pub fn on_waited(&mut self, is_found: bool, waited: Duration) {
-        if is_found {
-            self.budget = (self.budget * 2).min(self.bound);
-            self.next_rest = REST.0;
-        } else if self.budget > MIN_SPIN {
+    /// It halves the budget, in the end to nothing; then it takes some waits that were short enough before the whole bound
+    /// is tried again, and ever more of them.
+    pub fn on_slept(&mut self, waited: Duration) {
+        if self.budget > MIN_SPIN {
             self.budget /= 2;
         } else if !self.budget.is_zero() {
             self.budget = Duration::ZERO;
@@ -83,7 +86,7 @@ mod tests {
     fn waits_until_it_looks(spin: &mut Spin) -> u32 {
         (1..)
             .find(|_| {
-                spin.on_waited(false, SHORT);
+                spin.on_slept(SHORT);
                 !spin.budget().is_zero()
             })
             .unwrap()
@@ -94,7 +97,7 @@ mod tests {
         for mut spin in [Spin::new(BOUND, 1), Spin::new(Duration::ZERO, 8)] {
             assert!(!spin.is_on());
             for waited in [SHORT; 100] {
-                spin.on_waited(false, waited);
+                spin.on_slept(waited);
                 assert_eq!(spin.budget(), Duration::ZERO);
             }
         }
@@ -106,10 +109,10 @@ mod tests {
         let mut budgets = Vec::new();
         for _ in 0..8 {
             budgets.push(spin.budget().as_nanos());
-            spin.on_waited(false, LONG);
+            spin.on_slept(LONG);
         }
         assert_eq!(budgets, [100_000, 50_000, 25_000, 12_500, 6_250, 3_125, 1_562, 0]);
-        (0..100).for_each(|_| spin.on_waited(false, LONG));
+        (0..100).for_each(|_| spin.on_slept(LONG));
         assert_eq!(spin.budget(), Duration::ZERO);
     }
 
@@ -120,7 +123,7 @@ mod tests {
         for _ in 0..12 {
             while !spin.budget().is_zero() {
                 looked += spin.budget();
-                spin.on_waited(false, SHORT);
+                spin.on_slept(SHORT);
             }
             rests.push(waits_until_it_looks(&mut spin));
         }
@@ -132,23 +135,23 @@ mod tests {
     fn finds_bring_the_bound_back_and_end_the_long_rests() {
         let mut spin = Spin::new(BOUND, 2);
         for _ in 0..3 {
-            spin.on_waited(false, LONG);
+            spin.on_slept(LONG);
         }
         let mut budgets = Vec::new();
         for _ in 0..4 {
-            spin.on_waited(true, Duration::ZERO);
+            spin.on_found();
             budgets.push(spin.budget().as_nanos());
         }
         assert_eq!(budgets, [25_000, 50_000, 100_000, 100_000]);
         for rest in [8, 16] {
             while !spin.budget().is_zero() {
-                spin.on_waited(false, SHORT);
+                spin.on_slept(SHORT);
             }
             assert_eq!(waits_until_it_looks(&mut spin), rest);
         }
-        spin.on_waited(true, Duration::ZERO);
+        spin.on_found();
         while !spin.budget().is_zero() {
-            spin.on_waited(false, SHORT);
+            spin.on_slept(SHORT);
         }
         assert_eq!(waits_until_it_looks(&mut spin), 8);
     }

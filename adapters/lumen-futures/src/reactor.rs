@@ -2,7 +2,6 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::net::UnixStream;
 use std::task::{Context, Poll, ready};
 
 use async_io::{Async, Timer};
@@ -29,7 +28,7 @@ pub struct AsyncIo {
 pub struct Watch<T: OwnsFd> {
     io: Async<T>,
     interest: Interest,
-    /// It was not ready, and has not been seen to be ready since.
+    /// It was not ready, or has given all that it had, and has not been seen to be ready since.
     is_waiting: bool,
 }
 
@@ -52,6 +51,17 @@ impl<T: OwnsFd> Watched<T> for Watch<T> {
                 return Poll::Ready(result);
             }
         }
+    }
+
+    fn poll_read(
+        &mut self,
+        cx: &mut Context<'_>,
+        most: usize,
+        read: impl FnMut(&T) -> io::Result<usize>,
+    ) -> Poll<io::Result<usize>> {
+        let result = ready!(self.poll_with(cx, read));
+        self.is_waiting = matches!(result, Ok(len) if (1..most).contains(&len));
+        Poll::Ready(result)
     }
 
     fn as_inner(&self) -> &T {
@@ -77,7 +87,7 @@ impl Reactor for AsyncIo {
     }
 
     fn unix(socket: OwnedFd) -> io::Result<Stream> {
-        Ok(Async::new_nonblocking(UnixStream::from(socket))?.into())
+        Stream::quiet(socket)
     }
 
     fn stdio(stdio: Stdio<Self>) -> Stream {

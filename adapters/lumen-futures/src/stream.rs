@@ -8,8 +8,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use futures_io::{AsyncRead, AsyncWrite};
-use lumen_os::reactor::{Interest, Reactor as _, Stdio, Watched as _};
-
+use lumen_os::reactor::{Interest, Quiet, Reactor as _, Stdio, Watched as _};
 use lumen_os::stdio::{Stdin, Stdout};
 
 use crate::reactor::{AsyncIo, Watch};
@@ -25,6 +24,8 @@ enum Kind {
     },
     /// Streams whose descriptions others may share.
     Stdio(Stdio<AsyncIo>),
+    /// A socket that we made async-io watch ourselves.
+    Quiet(Quiet<AsyncIo>),
     Socket(Box<dyn Socket>),
 }
 
@@ -57,6 +58,11 @@ impl Stream {
         Ok(Self(Kind::Pipes { read, write: Some(write) }))
     }
 
+    /// Takes a connected Unix socket.
+    pub(crate) fn quiet(socket: OwnedFd) -> io::Result<Self> {
+        Quiet::new(socket).map(|socket| Self(Kind::Quiet(socket)))
+    }
+
     pub(crate) const fn own(stdio: Stdio<AsyncIo>) -> Self {
         Self(Kind::Stdio(stdio))
     }
@@ -75,8 +81,9 @@ impl<S: AsyncRead + AsyncWrite + AsFd + Send + Unpin + 'static> From<S> for Stre
 impl lumen_driver::Stream for Stream {
     fn poll_read(&mut self, cx: &mut Context<'_>, buf: &mut [u8]) -> Poll<io::Result<usize>> {
         match &mut self.0 {
-            Kind::Pipes { read, .. } => read.poll_with(cx, |mut pipe| pipe.read(buf)),
+            Kind::Pipes { read, .. } => read.poll_read(cx, buf.len(), |mut pipe| pipe.read(buf)),
             Kind::Stdio(stdio) => stdio.poll_read(cx, buf),
+            Kind::Quiet(socket) => socket.poll_read(cx, buf),
             Kind::Socket(socket) => Pin::new(socket).poll_read(cx, buf),
         }
     }
@@ -86,6 +93,7 @@ impl lumen_driver::Stream for Stream {
             Kind::Pipes { write: Some(write), .. } => write.poll_with(cx, |mut pipe| pipe.write(bytes)),
             Kind::Pipes { write: None, .. } => Poll::Ready(Err(io::ErrorKind::BrokenPipe.into())),
             Kind::Stdio(stdio) => stdio.poll_write(cx, bytes),
+            Kind::Quiet(socket) => socket.poll_write(cx, bytes),
             Kind::Socket(socket) => Pin::new(socket).poll_write(cx, bytes),
         }
     }
@@ -94,6 +102,7 @@ impl lumen_driver::Stream for Stream {
         match &mut self.0 {
             Kind::Pipes { write, .. } => drop(write.take()),
             Kind::Stdio(stdio) => return stdio.poll_finish(cx),
+            Kind::Quiet(socket) => return socket.poll_finish(cx),
             // Not by its own `poll_close`, which in async-io only flushes.
             Kind::Socket(socket) => lumen_os::shutdown_write(socket.as_fd()),
         }
@@ -102,6 +111,7 @@ impl lumen_driver::Stream for Stream {
 
     fn is_hung_up(&self) -> bool {
         match &self.0 {
+            Kind::Quiet(socket) => socket.is_hung_up(),
             Kind::Socket(socket) => lumen_os::is_hung_up(socket.as_fd()),
             Kind::Pipes { .. } | Kind::Stdio(_) => false,
         }
@@ -115,6 +125,7 @@ impl fmt::Debug for Stream {
                 f.debug_struct("Pipes").field("read", read).field("write", write).finish()
             }
             Kind::Stdio(stdio) => stdio.fmt(f),
+            Kind::Quiet(socket) => socket.fmt(f),
             Kind::Socket(socket) => f.debug_tuple("Socket").field(&socket.as_fd()).finish(),
         }
     }

@@ -81,6 +81,12 @@ impl Stdin {
         }
     }
 
+    /// Returns whether a read that brings less than it might has brought all that there was. Not so for a terminal, of which a
+    /// read takes one line.
+    pub fn takes_all(&self) -> bool {
+        matches!(self.way, Way::Own | Way::Socket)
+    }
+
     /// Returns another description of the same stream, one that waits in `read(2)` until there is something. `None` if there
     /// can be none of our own.
     pub fn to_waiting(&self) -> Option<OwnedFd> {

@@ -1,7 +1,7 @@
 //! The engine: `poll(2)`, for all that would block.
 
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 
 use lumen_driver::{Outcome, PortMap};
 use lumen_os::engine::{Core, Keeper, Opened, take_wake};
@@ -220,52 +220,20 @@ impl Engine {
         core.on_read(port, outcome, || entry.stream.is_hung_up());
     }
 
-    /// Waits for a descriptor that something depends on. Descriptors that nobody asks about are left out: one
-    /// whose peer hung up would end every wait at once.
+    /// Waits for a descriptor that something depends on.
     fn poll<M: Machine>(&mut self, core: &Core<M>, deadline: Option<Instant>) -> io::Result<Ended> {
-        let Self { buf, tries, .. } = self;
-        let mut keys = SmallVec::<[_; FEW]>::new();
-        let mut fds = SmallVec::<[_; FEW]>::new();
-        for (port, entry) in self.ports.iter() {
-            if entry.reading.is_some() {
-                keys.push(Ready::Read(port));
-                fds.push(PollFd::from_borrowed_fd(entry.stream.read_fd(), PollFlags::IN));
-            }
-            if let (true, Some(fd)) = (entry.is_writing, entry.stream.write_fd()) {
-                keys.push(Ready::Write(port));
-                fds.push(PollFd::from_borrowed_fd(fd, PollFlags::OUT));
-            }
-            if let (None, Some(process)) = (core.keeper().exit(port), core.keeper().process(port)) {
-                keys.push(Ready::Exit(port));
-                fds.push(PollFd::new(process, PollFlags::IN));
-            }
-            // After the exit, so that what a process said last is read in the turn that sees its end.
-            if let Some(stderr) = core.keeper().stderr(port) {
-                keys.push(Ready::Stderr(port));
-                fds.push(PollFd::new(stderr, PollFlags::IN));
-            }
-        }
-        if let Some(watched) = &self.watched {
-            keys.push(Ready::Watched);
-            fds.push(PollFd::new(watched, PollFlags::IN));
-        }
-        if let (Some(fd), true) = (&self.looked_at, self.is_looking) {
-            keys.push(Ready::LookedAt);
-            fds.push(PollFd::new(fd, PollFlags::IN));
-        }
-        if fds.is_empty() && deadline.is_none() {
-            return Err(io::ErrorKind::Deadlock.into());
-        }
+        let Self { ports, buf, tries, .. } = self;
         // With one port to read, reading it is the quickest way to see whether there is something.
-        let mut reads =
-            self.ports.iter().filter_map(|(port, entry)| Some((port, &entry.stream, entry.reading?)));
+        let mut reads = ports.iter().filter_map(|(port, entry)| Some((port, &entry.stream, entry.reading?)));
         let lone = reads.next().filter(|_| reads.next().is_none());
-        let (mut read, is_alone) = (None, fds.len() == 1 && deadline.is_none());
+        let others = [self.watched.as_ref(), self.looked_at.as_ref().filter(|_| self.is_looking)];
+        let gather = || Waits::gather(ports, others, core.keeper());
+        let (mut waits, mut read) = (None, None);
         let now = Timespec::default();
         core.wait(
-            &mut (&mut fds, &mut read, buf),
+            &mut (&mut waits, &mut read, buf),
             deadline,
-            |(fds, read, buf)| {
+            |(waits, read, buf)| {
                 *tries -= 1;
                 if let (Some((port, stream, most)), 1..) = (lone, *tries) {
                     let result = stream.read(first(buf, most));
@@ -275,38 +243,94 @@ impl Engine {
                     return Ok(is_found);
                 }
                 *tries = TRIES;
-                match poll(fds, Some(&now)) {
+                match poll(&mut waits.get_or_insert_with(gather).fds, Some(&now)) {
                     Err(Errno::INTR) => Ok(false),
                     found => Ok(found? > 0),
                 }
             },
-            |(fds, read, buf)| loop {
-                if let (Some((port, stream, most)), true) = (lone, is_alone)
+            |(waits, read, buf)| {
+                let waits = waits.get_or_insert_with(gather);
+                if waits.fds.is_empty() && deadline.is_none() {
+                    return Err(io::ErrorKind::Deadlock.into());
+                }
+                if let (Some((port, stream, most)), 1, None) = (lone, waits.fds.len(), deadline)
                     && let Some(result) = stream.wait_read(first(buf, most))
                 {
                     **read = Some((port, result));
                     return Ok(());
                 }
-                // Anew after an interruption, so that signals cannot prolong the wait.
-                let left = deadline.map(|deadline| core.clock().until(deadline));
-                // A wait that is too long to be told is as good as none at all.
-                let timeout = left.and_then(|left| Timespec::try_from(left).ok());
-                match poll(fds, timeout.as_ref()) {
-                    Err(Errno::INTR) => {}
-                    found => return Ok(found.map(drop)?),
+                loop {
+                    // Anew after an interruption, so that signals cannot prolong the wait.
+                    let left = deadline.map(|deadline| core.clock().until(deadline));
+                    // A wait that is too long to be told is as good as none at all.
+                    let timeout = left.and_then(|left| Timespec::try_from(left).ok());
+                    match poll(&mut waits.fds, timeout.as_ref()) {
+                        Err(Errno::INTR) => {}
+                        found => return Ok(found.map(drop)?),
+                    }
                 }
             },
         )?;
         if let Some((port, result)) = read {
             return Ok(Ended::Read(port, result));
         }
-        let ready = keys.iter().zip(&fds).filter(|(_, fd)| !fd.revents().is_empty());
-        Ok(Ended::Ready(ready.map(|(&key, _)| key).collect()))
+        Ok(Ended::Ready(waits.map_or_else(SmallVec::new, |waits| waits.ready().collect())))
     }
 
     fn on_watched(&mut self) {
         self.woken = true;
         self.watched = self.watched.take().filter(take_wake);
+    }
+}
+
+/// What a wait is for, side by side with how `poll(2)` is asked for it.
+#[derive(Debug, Default)]
+struct Waits<'a> {
+    keys: SmallVec<[Ready; FEW]>,
+    fds: SmallVec<[PollFd<'a>; FEW]>,
+}
+
+impl<'a> Waits<'a> {
+    /// Gathers the descriptors that something depends on. Those that nobody asks about are left out: one whose peer hung up
+    /// would end every wait at once.
+    fn gather(
+        ports: &'a PortMap<Entry>,
+        [watched, looked_at]: [Option<&'a OwnedFd>; 2],
+        keeper: &'a Keeper,
+    ) -> Self {
+        let mut waits = Self::default();
+        for (port, entry) in ports.iter() {
+            if entry.reading.is_some() {
+                waits.add(Ready::Read(port), entry.stream.read_fd(), PollFlags::IN);
+            }
+            if let (true, Some(fd)) = (entry.is_writing, entry.stream.write_fd()) {
+                waits.add(Ready::Write(port), fd, PollFlags::OUT);
+            }
+            if let (None, Some(process)) = (keeper.exit(port), keeper.process(port)) {
+                waits.add(Ready::Exit(port), process.as_fd(), PollFlags::IN);
+            }
+            // After the exit, so that what a process said last is read in the turn that sees its end.
+            if let Some(stderr) = keeper.stderr(port) {
+                waits.add(Ready::Stderr(port), stderr.as_fd(), PollFlags::IN);
+            }
+        }
+        if let Some(fd) = watched {
+            waits.add(Ready::Watched, fd.as_fd(), PollFlags::IN);
+        }
+        if let Some(fd) = looked_at {
+            waits.add(Ready::LookedAt, fd.as_fd(), PollFlags::IN);
+        }
+        waits
+    }
+
+    fn add(&mut self, key: Ready, fd: BorrowedFd<'a>, flags: PollFlags) {
+        self.keys.push(key);
+        self.fds.push(PollFd::from_borrowed_fd(fd, flags));
+    }
+
+    fn ready(&self) -> impl Iterator<Item = Ready> {
+        let ready = self.keys.iter().zip(&self.fds).filter(|(_, fd)| !fd.revents().is_empty());
+        ready.map(|(&key, _)| key)
     }
 }
 

@@ -36,26 +36,6 @@ pub struct Watch<T: OwnsFd> {
     interest: Interest,
 }
 
-impl<T: OwnsFd> Watch<T> {
-    /// Reads what is there, `most` bytes of it. If it is less, there is no more, so the next one waits without trying.
-    pub(crate) fn poll_read(
-        &mut self,
-        cx: &mut Context<'_>,
-        most: usize,
-        mut read: impl FnMut(&T) -> io::Result<usize>,
-    ) -> Poll<io::Result<usize>> {
-        loop {
-            let mut guard = ready!(self.io.poll_read_ready(cx))?;
-            if let Ok(result) = guard.try_io(|fd| read(fd.get_ref())) {
-                if matches!(result, Ok(len) if (1..most).contains(&len)) {
-                    guard.clear_ready();
-                }
-                return Poll::Ready(result);
-            }
-        }
-    }
-}
-
 impl<T: OwnsFd> Watched<T> for Watch<T> {
     fn poll_with<R>(
         &mut self,
@@ -69,6 +49,23 @@ impl<T: OwnsFd> Watched<T> for Watch<T> {
             })?;
             // Not ready after all: the guard has noted that, so the next round waits.
             if let Ok(result) = guard.try_io(|fd| io(fd.get_ref())) {
+                return Poll::Ready(result);
+            }
+        }
+    }
+
+    fn poll_read(
+        &mut self,
+        cx: &mut Context<'_>,
+        most: usize,
+        mut read: impl FnMut(&T) -> io::Result<usize>,
+    ) -> Poll<io::Result<usize>> {
+        loop {
+            let mut guard = ready!(self.io.poll_read_ready(cx))?;
+            if let Ok(result) = guard.try_io(|fd| read(fd.get_ref())) {
+                if matches!(result, Ok(len) if (1..most).contains(&len)) {
+                    guard.clear_ready();
+                }
                 return Poll::Ready(result);
             }
         }

@@ -5,14 +5,13 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use lumen_os::reactor::{Interest, Reactor as _, Stdio, Watched as _};
+use lumen_os::reactor::{Quiet, Stdio};
 use lumen_os::stdio::{Stdin, Stdout};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::unix::pipe;
 use tokio::net::{TcpStream, UnixStream};
 
 use crate::Tokio;
-use crate::reactor::Watch;
 
 /// Two directions of bytes.
 ///
@@ -30,17 +29,9 @@ enum Kind {
     /// Streams whose descriptions others may share.
     Stdio(Stdio<Tokio>),
     /// A socket that we made tokio watch ourselves.
-    Quiet(Quiet),
+    Quiet(Quiet<Tokio>),
     Unix(UnixStream),
     Tcp(TcpStream),
-}
-
-/// A socket of which is watched only what arrives: that there is room to write is news after each read of its peer, and
-/// wanted only after there was none.
-#[derive(Debug)]
-struct Quiet {
-    read: Watch<OwnedFd>,
-    write: Option<Watch<OwnedFd>>,
 }
 
 impl Stream {
@@ -68,7 +59,7 @@ impl Stream {
 
     /// Takes a connected Unix socket.
     pub(crate) fn quiet(socket: OwnedFd) -> io::Result<Self> {
-        Ok(Self(Kind::Quiet(Quiet { read: Tokio::watch(socket, Interest::Readable)?, write: None })))
+        Quiet::new(socket).map(|socket| Self(Kind::Quiet(socket)))
     }
 }
 
@@ -98,7 +89,7 @@ impl lumen_driver::Stream for Stream {
         match &mut self.0 {
             Kind::Pipes { read, .. } => read_from(read, cx, buf),
             Kind::Stdio(stdio) => stdio.poll_read(cx, buf),
-            Kind::Quiet(socket) => socket.read.poll_read(cx, buf.len(), |fd| lumen_os::recv(fd.as_fd(), buf)),
+            Kind::Quiet(socket) => socket.poll_read(cx, buf),
             Kind::Unix(stream) => read_from(stream, cx, buf),
             Kind::Tcp(stream) => read_from(stream, cx, buf),
         }
@@ -120,7 +111,7 @@ impl lumen_driver::Stream for Stream {
         match &mut self.0 {
             Kind::Pipes { write, .. } => drop(write.take()),
             Kind::Stdio(stdio) => return stdio.poll_finish(cx),
-            Kind::Quiet(socket) => lumen_os::shutdown_write(socket.read.as_inner().as_fd()),
+            Kind::Quiet(socket) => return socket.poll_finish(cx),
             Kind::Unix(stream) => return Pin::new(stream).poll_shutdown(cx).map(drop),
             Kind::Tcp(stream) => return Pin::new(stream).poll_shutdown(cx).map(drop),
         }
@@ -129,29 +120,11 @@ impl lumen_driver::Stream for Stream {
 
     fn is_hung_up(&self) -> bool {
         match &self.0 {
-            Kind::Quiet(socket) => lumen_os::is_hung_up(socket.read.as_inner().as_fd()),
+            Kind::Quiet(socket) => socket.is_hung_up(),
             Kind::Unix(stream) => lumen_os::is_hung_up(stream.as_fd()),
             Kind::Tcp(stream) => lumen_os::is_hung_up(stream.as_fd()),
             Kind::Pipes { .. } | Kind::Stdio(_) => false,
         }
-    }
-}
-
-impl Quiet {
-    fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        let fd = self.read.as_inner();
-        let write = match &mut self.write {
-            Some(write) => write,
-            None => match lumen_os::send(fd.as_fd(), bytes) {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    self.write.insert(Tokio::watch(fd.try_clone()?, Interest::Writable)?)
-                }
-                result => return Poll::Ready(result),
-            },
-        };
-        let result = ready!(write.poll_with(cx, |fd| lumen_os::send(fd.as_fd(), bytes)));
-        self.write = None;
-        Poll::Ready(result)
     }
 }
 

@@ -285,9 +285,9 @@ impl Connection {
 
     /// Returns whether `poll_transmit` would do something.
     pub fn has_output(&self) -> bool {
-        let holding = matches!(&self.part, Part::Client(client) if client.is_holding());
-        let waiting = !holding && (self.finishing || !self.queue.is_empty());
-        self.open && !self.finished && (waiting || self.heartbeat.is_due() || self.is_hello_due())
+        let is_holding = || matches!(&self.part, Part::Client(client) if client.is_holding());
+        let is_waiting = (self.finishing || !self.queue.is_empty()) && !is_holding();
+        self.open && !self.finished && (is_waiting || self.heartbeat.is_due() || self.is_hello_due())
     }
 
     fn encode_hello(&mut self, out: &mut BytesMut) -> bool {

@@ -238,24 +238,39 @@ impl Peer {
             self.on_leg(event);
         }
         // Its last words come before the news that there are no more.
-        if matches!(&self.side, Side::Server(leg) if leg.is_eof()) && !self.input_closed {
-            self.input_closed = true;
-            self.fail_asked(Reason::ClientGone);
-            self.events.push(Event::InputClosed);
+        if let Side::Server(leg) = &self.side {
+            let (is_eof, is_deaf) = (leg.is_eof(), leg.is_deaf());
+            if is_eof && !self.input_closed {
+                self.input_closed = true;
+                self.fail_asked(Reason::ClientGone);
+                self.events.push(Event::InputClosed);
+            }
+            if is_deaf && self.phase != Phase::Done {
+                self.done();
+            }
         }
-        if matches!(&self.side, Side::Server(leg) if leg.is_deaf()) && self.phase != Phase::Done {
-            self.done();
-        }
-        let is_read = !self.is_inbox_full() || self.phase != Phase::Open;
-        if let Side::Client(leg) = &mut self.side {
-            leg.handle_reading(self.now, is_read);
-        }
-        let port = self.port();
-        let output = match &self.side {
-            Side::Client(leg) => leg.has_output(),
-            Side::Server(leg) => leg.has_output(),
+        self.note();
+    }
+
+    /// Tells the server's supervisor and the driver how things stand.
+    fn note(&mut self) {
+        let has_room = !self.is_inbox_full();
+        let is_open = self.phase == Phase::Open;
+        let (is_readable, output) = match &mut self.side {
+            Side::Client(leg) => {
+                leg.handle_reading(self.now, has_room || !is_open);
+                (leg.is_readable(), leg.has_output())
+            }
+            Side::Server(leg) => (leg.is_readable() && is_open, leg.has_output()),
         };
-        self.ready.note(self.wants_input(port) > 0, output);
+        self.ready.note(is_readable && has_room, output);
+    }
+
+    fn has_leg_event(&self) -> bool {
+        match &self.side {
+            Side::Client(leg) => leg.has_event(),
+            Side::Server(leg) => leg.has_event(),
+        }
     }
 
     fn next_leg_event(&mut self) -> Option<LegEvent> {
@@ -429,6 +444,9 @@ impl Machine for Peer {
         };
         if transmit != Transmit::More {
             self.ready.note_idle();
+            if transmit == Transmit::Idle && !self.has_leg_event() {
+                return transmit;
+            }
         } else if matches!(self.phase, Phase::Closing { until: Some(_) }) {
             // It reads.
             self.on_flushing();
@@ -451,7 +469,8 @@ impl Machine for Peer {
         let event = self.events.pop()?;
         if let Event::Message(message) = &event {
             self.inbox -= message.len();
-            self.settle();
+            // All that has come is settled; there is only room again.
+            self.note();
         }
         Some(event)
     }

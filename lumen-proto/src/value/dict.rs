@@ -148,7 +148,10 @@ static QUOTED_WORDS: [Quoted; WORDS.len()] = {
         }
         padded[1 + at] = b'"';
         padded[2 + at] = b':';
-        all[id].len = word.len() as u8 + 3;
+        #[expect(clippy::cast_possible_truncation, reason = "no more than 17")]
+        {
+            all[id].len = word.len() as u8 + 3;
+        }
         id += 1;
     }
     all

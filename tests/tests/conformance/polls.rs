@@ -86,6 +86,16 @@ impl<T, W: Watched<T>> Watched<T> for Counted<W> {
         self.0.poll_with(cx, io)
     }
 
+    fn poll_read(
+        &mut self,
+        cx: &mut Context<'_>,
+        most: usize,
+        read: impl FnMut(&T) -> io::Result<usize>,
+    ) -> Poll<io::Result<usize>> {
+        count();
+        self.0.poll_read(cx, most, read)
+    }
+
     fn as_inner(&self) -> &T {
         self.0.as_inner()
     }

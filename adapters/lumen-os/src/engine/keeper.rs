@@ -1,9 +1,9 @@
 //! What stands behind the ports that a machine asked for: processes and connections, and what is remembered of them.
 
-use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::OwnedFd;
 
+use lumen_driver::PortMap;
 use lumen_proto::{Exit, OpenError, OpenErrorKind, Port, Signal};
 
 use crate::command::nothing_to_open;
@@ -28,7 +28,7 @@ pub enum Opened {
 #[derive(Debug)]
 pub struct Keeper {
     target: Option<Target>,
-    open: BTreeMap<Port, Kept>,
+    open: PortMap<Kept>,
     ended: Remembered,
     open_error: Option<String>,
 }
@@ -43,7 +43,7 @@ struct Kept {
 impl Keeper {
     /// Keeps nothing yet. `target` is what is started or connected to; without one that fails.
     pub fn new(target: Option<Target>) -> Self {
-        Self { target, open: BTreeMap::new(), ended: Remembered::default(), open_error: None }
+        Self { target, open: PortMap::new(), ended: Remembered::default(), open_error: None }
     }
 
     /// Starts what the target names, or connects to it, which may take up to [`crate::CONNECT_TIMEOUT`].
@@ -73,19 +73,19 @@ impl Keeper {
 
     /// Takes back what was opened, because it cannot be used.
     pub fn refuse(&mut self, port: Port, error: &io::Error) -> OpenError {
-        self.open.remove(&port);
+        self.open.remove(port);
         self.open_error = Some(format!("cannot watch what was opened: {error}"));
         OpenError { kind: OpenErrorKind::Other, errno: error.raw_os_error().unwrap_or(0) }
     }
 
     /// Returns the process behind a port that is open.
     pub fn process(&self, port: Port) -> Option<&Process> {
-        self.open.get(&port)?.process.as_ref()
+        self.open.get(port)?.process.as_ref()
     }
 
     /// Returns its standard error, until that has ended.
     pub fn stderr(&self, port: Port) -> Option<&StderrDrain> {
-        self.open.get(&port)?.stderr.as_ref()
+        self.open.get(port)?.stderr.as_ref()
     }
 
     /// Sends a signal to it and all of its group.
@@ -97,14 +97,14 @@ impl Keeper {
 
     /// Returns how the process ended, if it has.
     pub fn try_exit(&mut self, port: Port) -> Option<Exit> {
-        let kept = self.open.get_mut(&port)?;
+        let kept = self.open.get_mut(port)?;
         kept.ended.exit = kept.process.as_ref()?.try_exit();
         kept.ended.exit
     }
 
     /// Reads what has arrived on standard error; `Ended` also if there is none.
     pub fn drain_stderr(&mut self, port: Port) -> Drained {
-        let Some(kept) = self.open.get_mut(&port) else { return Drained::Ended };
+        let Some(kept) = self.open.get_mut(port) else { return Drained::Ended };
         let Some(stderr) = &mut kept.stderr else { return Drained::Ended };
         let drained = stderr.drain(|line| Target::on_stderr(&mut self.target, line));
         if drained == Drained::Ended
@@ -117,7 +117,7 @@ impl Keeper {
 
     /// Ends and buries what is behind the port, and remembers how it ended.
     pub fn close(&mut self, port: Port) {
-        let Some(mut kept) = self.open.remove(&port) else { return };
+        let Some(mut kept) = self.open.remove(port) else { return };
         if let Some(process) = &mut kept.process {
             kept.ended.exit = Some(process.end());
         }
@@ -129,7 +129,7 @@ impl Keeper {
 
     /// Returns how the process behind a port ended, while that is open or as long as it is remembered.
     pub fn exit(&self, port: Port) -> Option<Exit> {
-        match self.open.get(&port) {
+        match self.open.get(port) {
             Some(kept) => kept.ended.exit,
             None => self.ended.find(port)?.exit,
         }
@@ -137,7 +137,7 @@ impl Keeper {
 
     /// Returns the end of its standard error, while that is open or as long as it is remembered.
     pub fn stderr_tail(&self, port: Port) -> Option<&StderrTail> {
-        match self.open.get(&port) {
+        match self.open.get(port) {
             Some(kept) => Some(kept.stderr.as_ref().map_or(&kept.ended.tail, StderrDrain::tail)),
             None => Some(&self.ended.find(port)?.tail),
         }

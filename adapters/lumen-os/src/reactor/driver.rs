@@ -38,6 +38,11 @@ impl<M: Machine, R: Reactor> Driver<M, R> {
         self.io.with(command)
     }
 
+    /// Gives the machine a command that needs the time.
+    pub(super) fn with_time<T>(&mut self, command: impl FnOnce(&mut M, Instant) -> T) -> T {
+        self.io.with_time(command)
+    }
+
     /// Does all the work, until the machine has an event. `None` means that there is nothing left to wait for:
     /// no port is open, nothing is in flight and no deadline is set.
     ///

@@ -8,6 +8,7 @@ mod connect;
 mod driver;
 mod ending;
 mod mux;
+mod quiet;
 mod session;
 mod stdio;
 mod world;
@@ -27,6 +28,7 @@ use crate::{Listener, Process};
 pub use crate::remembered::MAX_ENDED;
 pub use driver::Driver;
 pub use mux::{Mux, MuxHandle};
+pub use quiet::Quiet;
 pub use session::{Client, Server};
 pub use stdio::Stdio;
 
@@ -69,6 +71,18 @@ pub trait Watched<T>: fmt::Debug {
         cx: &mut Context<'_>,
         io: impl FnMut(&T) -> io::Result<R>,
     ) -> Poll<io::Result<R>>;
+
+    /// Reads at most so many bytes with `read`, as [`poll_with`](Self::poll_with) does. If less has come, there is no more, so
+    /// the next call waits without trying.
+    ///
+    /// # Errors
+    /// As there.
+    fn poll_read(
+        &mut self,
+        cx: &mut Context<'_>,
+        most: usize,
+        read: impl FnMut(&T) -> io::Result<usize>,
+    ) -> Poll<io::Result<usize>>;
 
     /// Returns what is watched, to look at it.
     fn as_inner(&self) -> &T;

@@ -87,8 +87,7 @@ macro_rules! session {
             /// received.
             pub async fn send(&mut self, mut message: Message) -> Result<(), Error> {
                 loop {
-                    let now = self.io.now();
-                    match self.io.with(|peer| $side.offer(peer, now, message)) {
+                    match self.io.with_time(|peer, now| $side.offer(peer, now, message)) {
                         Offer::Done(result) => return result,
                         Offer::Wait(back) => message = back,
                     }
@@ -130,8 +129,7 @@ macro_rules! session {
             /// Ends the session: writes what was sent, and gives a server that was started or connected to its time to
             /// end. Says how it ended, and what was not received.
             pub async fn close(mut self) -> Closed {
-                let now = self.io.now();
-                self.io.with(|peer| peer.close(now));
+                self.io.with_time(|peer, now| peer.close(now));
                 while let Some(event) = self.io.next_event().await {
                     if !self.session.on_last_event(event) {
                         self.io.wait_until(|pump| pump.machine().is_over()).await;

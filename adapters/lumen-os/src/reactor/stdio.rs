@@ -45,7 +45,12 @@ impl<R: Reactor> Stdio<R> {
 
 impl<R: Reactor> lumen_driver::Stream for Stdio<R> {
     fn poll_read(&mut self, cx: &mut Context<'_>, buf: &mut [u8]) -> Poll<io::Result<usize>> {
-        self.read.poll_with(cx, |stdin| stdin.read(buf))
+        match &mut self.read {
+            Half::Watched(stdin) if stdin.as_inner().takes_all() => {
+                stdin.poll_read(cx, buf.len(), |stdin| stdin.read(buf))
+            }
+            half => half.poll_with(cx, |stdin| stdin.read(buf)),
+        }
     }
 
     fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
