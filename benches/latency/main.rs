@@ -5,7 +5,11 @@
 //!
 //! A round trip is 64 bytes there and 64 bytes back between two processes, after both have agreed on LUMEN where a binding
 //! is measured: its client asks, its server answers. `spin` looks for 100 us before it sleeps. On one core both processes
-//! are on the same, on two each is on its own.
+//! are on the same, on two each is on its own. `x` is how many times as long it takes as the same without lumen: as plain
+//! system calls (`raw`, `raw-spin`), or as a bare echo on the same runtime (`bare-tokio`, `bare-smol`). `raw-poll` is `raw`
+//! with a client that also waits for the end and the standard error of its server.
+//!
+//! The tables are Markdown, to be put where they are told of.
 
 mod many;
 mod pair;
@@ -62,6 +66,16 @@ impl Kind {
         matches!(self, Self::RawSpin | Self::StdSpin | Self::UringSpin)
     }
 
+    /// What the same costs without lumen.
+    fn reference(self) -> Self {
+        match self {
+            Self::StdSpin | Self::UringSpin | Self::RawSpin => Self::RawSpin,
+            Self::Tokio | Self::TokioBare => Self::TokioBare,
+            Self::Smol | Self::SmolBare => Self::SmolBare,
+            _ => Self::Raw,
+        }
+    }
+
     fn is_here(self) -> bool {
         !matches!(self, Self::Uring | Self::UringSpin) || lumen_uring::is_available().is_ok()
     }
@@ -72,6 +86,15 @@ impl Kind {
 pub enum Way {
     Pipe,
     Unix,
+}
+
+impl Way {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Pipe => "pipe",
+            Self::Unix => "Unix socket",
+        }
+    }
 }
 
 fn main() {
@@ -101,52 +124,73 @@ fn main() {
     }
 }
 
+/// The 50th, 99th and 99.9th percentile of round trips.
+type Times = [Duration; 3];
+
+/// Prints a table for each place, and one of all together.
 fn pairs(kinds: &[Kind], is_measuring: bool) {
     let (trips, rounds) = if is_measuring { (10_000, 8) } else { (20, 1) };
-    let mut out = std::io::stdout();
-    let all = sched_getaffinity(None).expect("this process has cores");
-    for cores in [1, 2] {
-        if cores == 2 && all.count() < 2 {
+    let mut places = Vec::new();
+    for (cores, way) in [(1, Way::Pipe), (1, Way::Unix), (2, Way::Pipe), (2, Way::Unix)] {
+        if sched_getaffinity(None).expect("this process has cores").count() < cores {
             continue;
         }
+        let name = format!("{}, {cores} core{}", way.name(), if cores == 1 { "" } else { "s" });
         if cores == 1 {
             pin(Side::First);
         }
-        for way in [Way::Pipe, Way::Unix] {
-            let _ = writeln!(
-                out,
-                "\n{:<28} {:>8} {:>8} {:>8} {:>7}",
-                format!("us, {way:?}, {cores} core(s)"),
-                "p50",
-                "p99",
-                "p99.9",
-                "x raw"
-            );
-            // One who looks on one core keeps the other from answering.
-            let kinds = kinds.iter().filter(|kind| cores > 1 || !kind.spins());
-            // The client of a socket has nothing else to wait for.
-            let kinds = kinds.filter(|kind| way == Way::Pipe || **kind != Kind::RawPoll);
-            let mut rows: Vec<(Kind, Option<[Duration; 3]>)> = kinds.map(|kind| (*kind, None)).collect();
-            for _ in 0..rounds {
-                // All of them in each round: whatever else the machine does meanwhile meets all alike.
-                for (kind, best) in &mut rows {
-                    let times = pair::measure(*kind, way, cores, trips);
-                    // The best of the rounds: what else the machine does only makes it worse.
-                    *best = Some(best.map_or(times, |best| if times[0] < best[0] { times } else { best }));
-                }
-            }
-            let mut raw = [f64::NAN; 2];
-            for (kind, best) in rows {
-                let [p50, p99, p999] = best.expect("a round").map(|time| time.as_secs_f64() * 1e6);
-                if let Kind::Raw | Kind::RawSpin = kind {
-                    raw[usize::from(kind.spins())] = p50;
-                }
-                let ratio = p50 / raw[usize::from(kind.spins())];
-                let _ = writeln!(out, "{:<28} {p50:>8.2} {p99:>8.2} {p999:>8.2} {ratio:>7.2}", kind.name());
+        // One who looks on one core keeps the other from answering. The client of a socket has nothing else to wait for.
+        let is_told =
+            |kind: &Kind| (cores > 1 || !kind.spins()) && (way == Way::Pipe || *kind != Kind::RawPoll);
+        let kinds: Vec<Kind> = kinds.iter().copied().filter(is_told).collect();
+        let mut best: Vec<Option<Times>> = vec![None; kinds.len()];
+        // All of them in each round: whatever else the machine does meanwhile meets all alike. It only makes things worse,
+        // so the best round counts.
+        for _ in 0..rounds {
+            for (kind, best) in kinds.iter().zip(&mut best) {
+                let times = pair::measure(*kind, way, cores, trips);
+                *best = Some(best.map_or(times, |best| if times[0] < best[0] { times } else { best }));
             }
         }
         unpin();
+        let rows: Vec<(Kind, Times)> = kinds.into_iter().zip(best.into_iter().flatten()).collect();
+        say(&format!("\n| us, {name} | p50 | p99 | p99.9 | x |\n|---|---:|---:|---:|---:|"));
+        for (kind, times) in &rows {
+            let [p50, p99, p999] = times.map(micros);
+            say(&format!(
+                "| {} | {p50:.2} | {p99:.2} | {p999:.2} | {} |",
+                kind.name(),
+                times_of(&rows, *kind)
+            ));
+        }
+        places.push((name, rows));
     }
+    let names = places.iter().map(|(name, _)| format!(" {name} |")).collect::<String>();
+    say(&format!("\n| p50 us, x |{names}\n|---|{}", "---:|".repeat(places.len())));
+    for kind in kinds {
+        let cell = |rows: &[(Kind, Times)]| match rows.iter().find(|(known, _)| known == kind) {
+            Some((_, times)) => format!(" {:.1}, {} |", micros(times[0]), times_of(rows, *kind)),
+            None => " |".to_owned(),
+        };
+        say(&format!("| {} |{}", kind.name(), places.iter().map(|(_, rows)| cell(rows)).collect::<String>()));
+    }
+}
+
+/// How many times its reference takes one of these takes, in words; of a reference it is its share of the plain one.
+fn times_of(rows: &[(Kind, Times)], kind: Kind) -> String {
+    let p50 = |kind| rows.iter().find(|(known, _)| *known == kind).map(|(_, times)| micros(times[0]));
+    match (p50(kind), p50(kind.reference())) {
+        (Some(time), Some(reference)) => format!("{:.2}", time / reference),
+        _ => String::new(),
+    }
+}
+
+fn micros(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e6
+}
+
+fn say(line: &str) {
+    writeln!(std::io::stdout(), "{line}").expect("somebody reads it");
 }
 
 /// Which core of those there are.
@@ -180,13 +224,7 @@ pub fn unpin() {
 fn connections(kinds: &[Kind], is_measuring: bool) {
     let (time, rounds) =
         if is_measuring { (Duration::from_millis(800), 6) } else { (Duration::from_millis(5), 1) };
-    let mut out = std::io::stdout();
-    let _ = write!(out, "\n{:<28}", "requests/s (CPU us each)");
     let counts = [1, 16, 256];
-    for count in counts {
-        let _ = write!(out, " {count:>18}");
-    }
-    let _ = writeln!(out);
     let kinds: Vec<Kind> = kinds.iter().copied().filter(|kind| many::KINDS.contains(kind)).collect();
     let mut best = vec![[(0.0, 0.0); 3]; kinds.len()];
     // All of them in each round, as above.
@@ -200,11 +238,10 @@ fn connections(kinds: &[Kind], is_measuring: bool) {
             }
         }
     }
+    let names = counts.map(|count| format!(" {count} |")).concat();
+    say(&format!("\n| requests/s, CPU us each; connections: |{names}\n|---|---:|---:|---:|"));
     for (row, kind) in best.iter().zip(kinds) {
-        let _ = write!(out, "{:<28}", kind.name());
-        for (rate, cpu) in row {
-            let _ = write!(out, " {:>18}", format!("{rate:.0} ({cpu:.2})"));
-        }
-        let _ = writeln!(out);
+        let cells = row.map(|(rate, cpu)| format!(" {rate:.0}, {cpu:.2} |")).concat();
+        say(&format!("| {} |{cells}", kind.name()));
     }
 }

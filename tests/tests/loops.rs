@@ -95,6 +95,7 @@ on_each_engine! {
     halves_are_standard_streams_of_any_kind
     connects_to_unix_and_tcp_sockets
     paused_port_is_not_read_until_it_is_ready
+    nothing_is_waited_for_after_a_port_that_was_being_read_is_closed
     everything_is_read_however_many_ports_can_be_read_at_once
     endless_input_does_not_hide_the_watched_descriptor_or_a_deadline
     watched_descriptor_wakes_a_turn_and_its_end_does_not_spin
@@ -427,6 +428,17 @@ fn paused_port_is_not_read_until_it_is_ready<E: Kit>() {
     });
     let seen = until(&mut driver, |seen| !seen.data.is_empty());
     assert_eq!(seen.data, b"wait");
+}
+
+fn nothing_is_waited_for_after_a_port_that_was_being_read_is_closed<E: Kit>() {
+    let (ours, _theirs) = UnixStream::pair().unwrap();
+    let mut driver = made::<E>(None);
+    driver.attach(PORT, E::socket(ours.into()).unwrap());
+    assert_eq!(driver.poll_event(), Some(Event::Opened(PORT)));
+    // Its read is started, and there is nothing.
+    driver.turn(Some(Instant::ZERO)).unwrap();
+    driver.with(|toy| toy.actions.push_back(Action::Abort(PORT)));
+    assert_eq!(driver.next_event().unwrap(), None);
 }
 
 fn everything_is_read_however_many_ports_can_be_read_at_once<E: Kit>() {
