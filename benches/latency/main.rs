@@ -131,8 +131,9 @@ type Times = [Duration; 3];
 fn pairs(kinds: &[Kind], is_measuring: bool) {
     let (trips, rounds) = if is_measuring { (10_000, 8) } else { (20, 1) };
     let mut places = Vec::new();
-    for (cores, way) in [(1, Way::Pipe), (1, Way::Unix), (2, Way::Pipe), (2, Way::Unix)] {
-        if sched_getaffinity(None).expect("this process has cores").count() < cores {
+    for (cores, way) in [(1_usize, Way::Pipe), (1, Way::Unix), (2, Way::Pipe), (2, Way::Unix)] {
+        let all = sched_getaffinity(None).expect("this process has cores").count();
+        if usize::try_from(all).is_ok_and(|all| all < cores) {
             continue;
         }
         let name = format!("{}, {cores} core{}", way.name(), if cores == 1 { "" } else { "s" });
