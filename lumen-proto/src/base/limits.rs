@@ -28,8 +28,8 @@ pub const MAX_KEPT: usize = 1024 * 1024;
 pub const COPY_BELOW: usize = 4 * 1024;
 
 /// Texts shorter than this travel as they are, not as values: they are little more than an envelope (a ping, an empty answer,
-/// most notifications), of which the codec would save some 20 bytes, while writing and reading values is a quarter of what
-/// their round trip costs. Costs no memory.
+/// most notifications), of which the codec would save some 20 bytes, while writing and reading values would be a quarter of
+/// all the work that they are here. Costs no memory.
 pub const MIN_COMPRESSED: usize = 80;
 
 /// Bytes of ids remembered for requests in flight one way, with what it takes to remember each. One more is

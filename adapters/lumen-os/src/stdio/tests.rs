@@ -57,6 +57,23 @@ fn pipes_never_block_and_keep_their_flags() {
 }
 
 #[test]
+fn a_pipe_of_our_own_can_also_be_waited_for_and_stays_as_it_is() {
+    let (stdin, stdout, read, _write) = pipe(Way::Own);
+    let waiting = stdin.to_waiting().unwrap();
+    assert!(!fcntl_getfl(&waiting).unwrap().contains(OFlags::NONBLOCK));
+    let reader = std::thread::spawn(move || {
+        let mut buf = [0; 8];
+        rustix::io::read(&waiting, &mut buf).map(|len| buf[..len].to_vec())
+    });
+    assert!(would_block(stdin.read(&mut [0; 8])));
+    stdout.write(b"word").unwrap();
+    assert_eq!(reader.join().unwrap().unwrap(), b"word");
+    assert!(!fcntl_getfl(&read).unwrap().contains(OFlags::NONBLOCK) && stdin.takes_all());
+    let (stdin, ..) = pipe(Way::PollFirst);
+    assert!(stdin.to_waiting().is_none() && !stdin.takes_all());
+}
+
+#[test]
 fn writing_to_a_pipe_that_nobody_reads_is_an_error() {
     for way in [Way::Own, Way::PollFirst] {
         let (stdin, stdout, read, _write) = pipe(way);
