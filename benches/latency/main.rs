@@ -177,7 +177,7 @@ fn pairs(kinds: &[Kind], is_measuring: bool) {
     }
 }
 
-/// How many times its reference takes one of these takes, in words; of a reference it is its share of the plain one.
+/// How many times as long as its reference one of these takes, in words; none if the reference was not measured.
 fn times_of(rows: &[(Kind, Times)], kind: Kind) -> String {
     let p50 = |kind| rows.iter().find(|(known, _)| *known == kind).map(|(_, times)| micros(times[0]));
     match (p50(kind), p50(kind.reference())) {

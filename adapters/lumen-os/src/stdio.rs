@@ -6,7 +6,7 @@
 //!
 //! | kind | way |
 //! |---|---|
-//! | pipe | opened anew through `/proc/self/fd`, which makes a description of our own, with the flag |
+//! | pipe | opened anew through `/proc/self/fd`, which makes a description of our own, with the flag; another one without it, to wait with |
 //! | pipe that cannot be opened anew | poll, then read, or write at most 4,096 bytes (`PIPE_BUF`) |
 //! | socket | the flag of the single call (`MSG_DONTWAIT`) |
 //! | terminal, file, device | poll, then read, or write at most 4,096 bytes |

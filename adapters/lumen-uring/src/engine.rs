@@ -19,8 +19,8 @@ use crate::stream::{Stream, duplicate};
 /// A ring, and the ports that are in it. It stays on the thread that made it.
 ///
 /// # Bounds
-/// 64 buffers of 32 KiB for what is read on all ports together, and one of [`READ_CHUNK`] if a standard stream is read. A
-/// port that waits for its peer has no buffer.
+/// 64 buffers of 32 KiB for what is read on all ports together, and one of [`READ_CHUNK`] once something was read without the
+/// ring: a standard stream, or while it was looked whether something had come. A port that waits for its peer has no buffer.
 #[derive(Debug)]
 pub struct Engine {
     // Goes before the descriptors.

@@ -256,14 +256,23 @@ impl Peer {
     fn note(&mut self) {
         let has_room = !self.is_inbox_full();
         let is_open = self.phase == Phase::Open;
-        let (is_readable, output) = match &mut self.side {
+        let output = match &mut self.side {
             Side::Client(leg) => {
                 leg.handle_reading(self.now, has_room || !is_open);
-                (leg.is_readable(), leg.has_output())
+                leg.has_output()
             }
-            Side::Server(leg) => (leg.is_readable() && is_open, leg.has_output()),
+            Side::Server(leg) => leg.has_output(),
         };
-        self.ready.note(is_readable && has_room, output);
+        self.ready.note(self.is_readable(), output);
+    }
+
+    /// Returns whether the other end is to be read.
+    fn is_readable(&self) -> bool {
+        let is_readable = match &self.side {
+            Side::Client(leg) => leg.is_readable(),
+            Side::Server(leg) => leg.is_readable() && self.phase == Phase::Open,
+        };
+        is_readable && !self.is_inbox_full()
     }
 
     fn has_leg_event(&self) -> bool {
@@ -422,11 +431,7 @@ impl Machine for Peer {
     }
 
     fn wants_input(&self, port: Port) -> usize {
-        let readable = match &self.side {
-            Side::Client(leg) => port == leg.port() && leg.is_readable(),
-            Side::Server(leg) => port == leg.port() && leg.is_readable() && self.phase == Phase::Open,
-        };
-        if readable && !self.is_inbox_full() { limits::READ_CHUNK } else { 0 }
+        if port == self.port() && self.is_readable() { limits::READ_CHUNK } else { 0 }
     }
 
     fn poll_ready(&mut self) -> Option<Port> {

@@ -123,15 +123,15 @@ pub fn static_word(id: u8) -> Option<&'static str> {
 /// A static word as JSON writes it as a key, with its quotes and a colon: none has anything to escape. As a string it is
 /// the same without the last byte.
 #[derive(Clone, Copy)]
-pub struct Quoted {
+pub(super) struct Quoted {
     /// The text, and bytes of no meaning: copying so many is quicker than counting them.
-    pub padded: [u8; QUOTED],
+    pub(super) padded: [u8; QUOTED],
     /// How long the text is.
-    pub len: u8,
+    pub(super) len: u8,
 }
 
 /// Room for the longest word, its quotes and a colon.
-pub const QUOTED: usize = 24;
+const QUOTED: usize = 24;
 
 static QUOTED_WORDS: [Quoted; WORDS.len()] = {
     let mut all = [Quoted { padded: [0; QUOTED], len: 0 }; WORDS.len()];
@@ -159,7 +159,7 @@ static QUOTED_WORDS: [Quoted; WORDS.len()] = {
 
 /// Returns the static word of an id as JSON writes it, or `None` above 7F.
 #[inline]
-pub fn quoted_word(id: u8) -> Option<&'static Quoted> {
+pub(super) fn quoted_word(id: u8) -> Option<&'static Quoted> {
     QUOTED_WORDS.get(id as usize)
 }
 
